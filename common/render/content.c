@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/render/html_text.h"
+#include "common/variables/variable_check.h"
 
 enum {
     LINE_BYTES_MAX = 8 * 1024,
@@ -113,27 +114,6 @@ bool parse_variables(Str text, json_t **ret_json, RenderFailure *failure)
     return true;
 }
 
-static const char *type_name(const json_t *json)
-{
-    switch (json_typeof(json)) {
-    case JSON_STRING:
-        return "string";
-    case JSON_INTEGER:
-    case JSON_REAL:
-        return "number";
-    case JSON_TRUE:
-    case JSON_FALSE:
-        return "boolean";
-    case JSON_ARRAY:
-        return "array";
-    case JSON_OBJECT:
-        return "object";
-    case JSON_NULL:
-        break;
-    }
-    return "null";
-}
-
 static bool check_variable(
     const Stentor__V1__TemplateVariable *variable, const json_t *variables, RenderFailure *failure)
 {
@@ -143,13 +123,19 @@ static bool check_variable(
                                           failure, FAILURE_MISSING_VARIABLE,
                                           "required variable '%.200s' is missing", variable->name);
     }
-    Str type = str_from(variable->type);
-    if (type.len > 0 && !str_eq(type, str_from(type_name(value)))) {
-        return render_fail(
-            failure, FAILURE_WRONG_VARIABLE_TYPE, "variable '%.180s' is of type %s, expected %.20s",
-            variable->name, type_name(value), variable->type);
-    }
-    return true;
+    VariableFault fault;
+    bool deep = variable->format[0] != '\0' || variable->items != NULL || variable->n_properties > 0;
+    Arena *arena = deep ? arena_new(0) : NULL; // a plain type needs none
+    bool ok = variable_check(variable, value, arena, &fault);
+    arena_free(arena);
+    static const FailureCode codes[] = {
+        [VARIABLE_FINE] = FAILURE_NONE,
+        [VARIABLE_MISSING] = FAILURE_MISSING_VARIABLE,
+        [VARIABLE_TYPE] = FAILURE_WRONG_VARIABLE_TYPE,
+        [VARIABLE_VALUE] = FAILURE_INVALID_VARIABLES,
+    };
+    return ok ||
+           render_fail(failure, codes[fault.kind], "variable '%s' %s", fault.path, fault.text);
 }
 
 bool check_variables(

@@ -7,8 +7,10 @@
 
 #include "common/base/clock.h"
 #include "common/codec/event.h"
+#include "common/variables/variable_check.h"
+#include "common/variables/variable_format.h"
 
-enum { NAME_MAX_BYTES = 256, LOCALE_MAX_BYTES = 64 };
+enum { NAME_MAX_BYTES = 256, LOCALE_MAX_BYTES = 64, ENUM_MAX = 100, ENUM_BYTES_MAX = 128 };
 
 typedef struct Reading {
     Arena *arena;
@@ -202,21 +204,186 @@ static void take_locales(
     }
 }
 
-static void take_variable(
+static void take_rule(
+    const Reading *reading, const json_t *object, int depth, Stentor__V1__TemplateVariable *ret);
+
+// A rule inside of a rule: its place is the outer one's and its name.
+static void take_inner(
+    const Reading *reading, const char *at, const json_t *object, const char *name, int depth,
+    Stentor__V1__TemplateVariable **ret)
+{
+    Reading inside = *reading;
+    inside.at = arena_printf(reading->arena, "%s%s.", reading->at, at);
+    *ret = arena_alloc(reading->arena, sizeof **ret);
+    take_rule(&inside, object, depth + 1, *ret);
+    (*ret)->name = arena_cstr(reading->arena, str_from(name));
+}
+
+static bool takes(const Stentor__V1__TemplateVariable *rule, const char *type)
+{
+    return rule->type[0] == '\0' || strcmp(rule->type, type) == 0;
+}
+
+static void take_length(
+    const Reading *reading, const json_t *object, const char *name, bool applies, uint32_t *ret)
+{
+    const json_t *value = json_object_get(object, name);
+    if (value == NULL || json_is_null(value)) {
+        return;
+    }
+    json_int_t number = json_integer_value(value);
+    if (!applies) {
+        (void)fault_at(reading, name, "does not fit the type");
+    } else if (!json_is_integer(value) || number < 0 || number > VERSION_TEXT_MAX) {
+        (void)fault_at(reading, name, "expected a whole number from 0 to %d", VERSION_TEXT_MAX);
+    } else {
+        *ret = (uint32_t)number;
+    }
+}
+
+static void take_bound(
+    const Reading *reading, const json_t *object, const char *name, bool applies,
+    Stentor__V1__VariableBound **ret)
+{
+    const json_t *value = json_object_get(object, name);
+    if (value == NULL || json_is_null(value)) {
+        return;
+    }
+    if (!json_is_number(value) || !applies) {
+        (void)fault_at(
+            reading, name, "%s", applies ? "expected a number" : "does not fit the type");
+        return;
+    }
+    *ret = arena_alloc(reading->arena, sizeof **ret);
+    stentor__v1__variable_bound__init(*ret);
+    (*ret)->value = json_number_value(value);
+}
+
+// Texts, numbers and truth values, each kept as its JSON text.
+static void take_enum(
     const Reading *reading, const json_t *object, Stentor__V1__TemplateVariable *ret)
 {
-    static const char types[] = "string number boolean array object";
+    const json_t *array = NULL;
+    if (!take_array(reading, object, "enum", ENUM_MAX, &array) || array == NULL) {
+        return;
+    }
+    ret->allowed = arena_array(reading->arena, json_array_size(array), sizeof *ret->allowed);
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_t *value = json_array_get(array, i);
+        char text[ENUM_BYTES_MAX];
+        size_t len = json_dumpb(value, text, sizeof text, JSON_ENCODE_ANY | JSON_COMPACT);
+        if (json_is_object(value) || json_is_array(value) || json_is_null(value) ||
+            len > sizeof text) {
+            (void)fault_at(
+                reading, "enum", "expected texts, numbers, true or false, of at most %d bytes",
+                ENUM_BYTES_MAX);
+            return;
+        }
+        ret->allowed[ret->n_allowed++] = arena_cstr(reading->arena, str_of(text, len));
+    }
+    if (ret->n_allowed == 0) {
+        (void)fault_at(reading, "enum", "expected at least one value");
+    }
+}
+
+static void take_properties(
+    const Reading *reading, const json_t *object, int depth, Stentor__V1__TemplateVariable *ret)
+{
+    json_t *members = json_object_get(object, "properties");
+    const char *name = NULL;
+    json_t *value = NULL;
+    if (members == NULL || json_is_null(members)) {
+        return;
+    }
+    if (!json_is_object(members) || json_object_size(members) > VERSION_VARIABLES_MAX ||
+        !takes(ret, "object")) {
+        (void)fault_at(
+            reading, "properties", "expected an object of at most %d rules, of type object",
+            VERSION_VARIABLES_MAX);
+        return;
+    }
+    ret->properties =
+        arena_array(reading->arena, json_object_size(members), sizeof *ret->properties);
+    json_object_foreach(members, name, value)
+    {
+        const char *at = arena_printf(reading->arena, "properties.%.40s", name);
+        take_inner(reading, at, value, name, depth, &ret->properties[ret->n_properties++]);
+    }
+}
+
+static void take_nested(
+    const Reading *reading, const json_t *object, int depth, Stentor__V1__TemplateVariable *ret)
+{
+    const json_t *items = json_object_get(object, "items");
+    bool any = items != NULL || json_object_get(object, "properties") != NULL;
+    if (any && depth == VARIABLE_DEPTH_MAX) {
+        (void)fault_at(reading, "", "rules are at most %d deep", VARIABLE_DEPTH_MAX);
+        return;
+    }
+    if (items != NULL && !takes(ret, "array")) {
+        (void)fault_at(reading, "items", "does not fit the type");
+    } else if (items != NULL) {
+        take_inner(reading, "items", items, "", depth, &ret->items);
+    }
+    take_properties(reading, object, depth, ret);
+}
+
+static void check_order(const Reading *reading, const Stentor__V1__TemplateVariable *rule)
+{
+    if (rule->minimum != NULL && rule->maximum != NULL &&
+        rule->minimum->value > rule->maximum->value) {
+        (void)fault_at(reading, "maximum", "is below the minimum");
+    }
+    if (rule->max_length > 0 && rule->min_length > rule->max_length) {
+        (void)fault_at(reading, "maxLength", "is below minLength");
+    }
+    if (rule->max_items > 0 && rule->min_items > rule->max_items) {
+        (void)fault_at(reading, "maxItems", "is below minItems");
+    }
+}
+
+static void take_bounds(
+    const Reading *reading, const json_t *object, Stentor__V1__TemplateVariable *ret)
+{
+    bool number = takes(ret, "number") || takes(ret, "integer");
+    take_bound(reading, object, "minimum", number, &ret->minimum);
+    take_bound(reading, object, "maximum", number, &ret->maximum);
+    take_length(reading, object, "minLength", takes(ret, "string"), &ret->min_length);
+    take_length(reading, object, "maxLength", takes(ret, "string"), &ret->max_length);
+    take_length(reading, object, "minItems", takes(ret, "array"), &ret->min_items);
+    take_length(reading, object, "maxItems", takes(ret, "array"), &ret->max_items);
+    check_order(reading, ret);
+}
+
+static void take_format(
+    const Reading *reading, const json_t *object, Stentor__V1__TemplateVariable *ret)
+{
+    (void)take_text(reading, object, "format", LOCALE_MAX_BYTES, &ret->format);
+    Str format = str_from(ret->format);
+    if (format.len > 0 && !variable_format_is(format)) {
+        (void)fault_at(reading, "format", "expected one of: %s", VARIABLE_FORMATS);
+    } else if (format.len > 0 && !takes(ret, "string")) {
+        (void)fault_at(reading, "format", "does not fit the type");
+    }
+}
+
+static void take_rule(
+    const Reading *reading, const json_t *object, int depth, Stentor__V1__TemplateVariable *ret)
+{
+    static const char types[] = "string number integer boolean array object";
     stentor__v1__template_variable__init(ret);
+    ret->name = ret->type = ret->format = empty(reading->arena);
     if (!json_is_object(object)) {
         (void)fault_at(reading, "", "expected an object");
         return;
     }
-    check_names(reading, object, "name type required");
-    (void)take_text(reading, object, "name", NAME_MAX_BYTES, &ret->name);
+    check_names(
+        reading, object,
+        depth == 1 ? "name type required format enum minimum maximum minLength maxLength minItems "
+                     "maxItems items properties"
+                   : "type required format enum minimum maximum minLength maxLength minItems "
+                     "maxItems items properties");
     (void)take_text(reading, object, "type", LOCALE_MAX_BYTES, &ret->type);
-    if (ret->name[0] == '\0') {
-        (void)fault_at(reading, "name", "required");
-    }
     bool known = ret->type[0] == '\0';
     Str rest = str_from(types);
     for (Str one; str_split(&rest, ' ', &one);) {
@@ -230,6 +397,23 @@ static void take_variable(
         (void)fault_at(reading, "required", "expected true or false");
     }
     ret->required = json_is_true(required);
+    take_format(reading, object, ret);
+    take_enum(reading, object, ret);
+    take_bounds(reading, object, ret);
+    take_nested(reading, object, depth, ret);
+}
+
+static void take_variable(
+    const Reading *reading, const json_t *object, Stentor__V1__TemplateVariable *ret)
+{
+    take_rule(reading, object, 1, ret);
+    if (!json_is_object(object)) {
+        return;
+    }
+    (void)take_text(reading, object, "name", NAME_MAX_BYTES, &ret->name);
+    if (ret->name[0] == '\0') {
+        (void)fault_at(reading, "name", "required");
+    }
 }
 
 static void take_variables(
@@ -310,6 +494,25 @@ static void take_source(
     }
 }
 
+static void take_life(
+    const Reading *reading, const json_t *document, Stentor__V1__TemplateVersion *ret)
+{
+    char *priority = empty(reading->arena);
+    char *at = empty(reading->arena);
+    Priority known = PRIORITY_NONE;
+    (void)take_text(reading, document, "default_priority", LOCALE_MAX_BYTES, &priority);
+    (void)take_text(reading, document, "deprecated_at", LOCALE_MAX_BYTES, &at);
+    (void)take_text(reading, document, "supersedes", LOCALE_MAX_BYTES, &ret->supersedes);
+    if (priority[0] != '\0' && !priority_from_name(str_from(priority), &known)) {
+        (void)fault_at(
+            reading, "default_priority", "not one of critical, high, normal, low");
+    }
+    if (at[0] != '\0' && !clock_parse(str_from(at), &ret->deprecated_at_us)) {
+        (void)fault_at(reading, "deprecated_at", "expected a time as '2026-11-23T10:00:00Z'");
+    }
+    ret->default_priority = (Stentor__V1__Priority)known;
+}
+
 bool version_from_json(
     const json_t *document, Arena *arena, Stentor__V1__TemplateVersion *ret, FieldFaults *faults)
 {
@@ -322,7 +525,8 @@ bool version_from_json(
     check_names(
         &reading, document,
         "key version status channel category locales variables partials fallback_locales "
-        "source provenance approved_by published_by sample");
+        "source provenance approved_by published_by sample default_priority deprecated_at "
+        "supersedes");
     (void)take_text(&reading, document, "key", LOCALE_MAX_BYTES, &ret->key);
     (void)take_text(&reading, document, "version", LOCALE_MAX_BYTES, &ret->version);
     take_enums(&reading, document, ret);
@@ -333,6 +537,7 @@ bool version_from_json(
         &reading, document, "fallback_locales", VERSION_FALLBACKS_MAX, &ret->fallback_locales,
         &ret->n_fallback_locales);
     take_source(&reading, document, ret);
+    take_life(&reading, document, ret);
     (void)take_text(&reading, document, "provenance", NAME_MAX_BYTES * 4, &ret->provenance);
     (void)take_text(&reading, document, "approved_by", NAME_MAX_BYTES, &ret->approved_by);
     (void)take_text(&reading, document, "published_by", NAME_MAX_BYTES, &ret->published_by);
@@ -426,6 +631,56 @@ static json_t *locale_to_json(const Stentor__V1__LocaleVariant *variant)
     return object;
 }
 
+static void add_number(json_t *object, const char *name, uint32_t number)
+{
+    if (number > 0) {
+        (void)json_object_set_new(object, name, json_integer(number));
+    }
+}
+
+static void add_bound(json_t *object, const char *name, const Stentor__V1__VariableBound *bound)
+{
+    if (bound != NULL) {
+        (void)json_object_set_new(object, name, json_real(bound->value));
+    }
+}
+
+static json_t *rule_to_json(const Stentor__V1__TemplateVariable *rule, int depth)
+{
+    json_t *object = json_pack("{s:s,s:b}", "type", rule->type, "required", rule->required);
+    add(object, "name", rule->name);
+    add(object, "format", rule->format);
+    add_bound(object, "minimum", rule->minimum);
+    add_bound(object, "maximum", rule->maximum);
+    add_number(object, "minLength", rule->min_length);
+    add_number(object, "maxLength", rule->max_length);
+    add_number(object, "minItems", rule->min_items);
+    add_number(object, "maxItems", rule->max_items);
+    json_t *allowed = json_array();
+    for (size_t i = 0; i < rule->n_allowed; i++) {
+        (void)json_array_append_new(
+            allowed, json_loads(rule->allowed[i], JSON_DECODE_ANY, NULL));
+    }
+    if (json_array_size(allowed) > 0) {
+        (void)json_object_set(object, "enum", allowed);
+    }
+    json_decref(allowed);
+    if (rule->items != NULL && depth < VARIABLE_DEPTH_MAX) {
+        (void)json_object_set_new(object, "items", rule_to_json(rule->items, depth + 1));
+    }
+    json_t *members = json_object();
+    for (size_t i = 0; i < rule->n_properties && depth < VARIABLE_DEPTH_MAX; i++) {
+        json_t *member = rule_to_json(rule->properties[i], depth + 1);
+        (void)json_object_del(member, "name"); // it is the member's own
+        (void)json_object_set_new(members, rule->properties[i]->name, member);
+    }
+    if (json_object_size(members) > 0) {
+        (void)json_object_set(object, "properties", members);
+    }
+    json_decref(members);
+    return object;
+}
+
 static void add_content(json_t *object, const Stentor__V1__TemplateVersion *version)
 {
     json_t *locales = json_array();
@@ -435,11 +690,7 @@ static void add_content(json_t *object, const Stentor__V1__TemplateVersion *vers
         (void)json_array_append_new(locales, locale_to_json(version->locales[i]));
     }
     for (size_t i = 0; i < version->n_variables; i++) {
-        const Stentor__V1__TemplateVariable *variable = version->variables[i];
-        (void)json_array_append_new(
-            variables, json_pack(
-                           "{s:s,s:s,s:b}", "name", variable->name, "type", variable->type,
-                           "required", variable->required));
+        (void)json_array_append_new(variables, rule_to_json(version->variables[i], 1));
     }
     for (size_t i = 0; i < version->n_partials; i++) {
         (void)json_object_set_new(
@@ -465,6 +716,12 @@ json_t *version_to_json(const Stentor__V1__TemplateVersion *version, bool brief)
     add(object, "status", version_status_name(version->status));
     add(object, "channel", channel_name(channel == CHANNEL_NONE ? CHANNEL_EMAIL : channel));
     add(object, "category", category_name((Category)version->category));
+    add(object, "default_priority", priority_name((Priority)version->default_priority));
+    add(object, "supersedes", version->supersedes);
+    if (version->deprecated_at_us > 0) {
+        clock_format(version->deprecated_at_us, at);
+        add(object, "deprecated_at", at);
+    }
     add(object, "source", version->source);
     add(object, "provenance", version->provenance);
     add(object, "approved_by", version->approved_by);

@@ -13,7 +13,7 @@ enum { FIELD_FAULTS_MAX = 32 };
 
 // What is wrong with a document: the field ("locales[1].html") and why.
 typedef struct FieldFault {
-    char field[80];
+    char field[160];
     char detail[200];
 } FieldFault;
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/base/map.h"
 #include "common/codec/event.h"
@@ -12,7 +13,7 @@
 #include "common/request/semver.h"
 #include "stentor/v1/config.pb-c.h"
 
-enum { VERSIONS_MAX = 4096, PATH_SIZE = 128 };
+enum { VERSIONS_MAX = 4096, PATH_SIZE = 128, NOTE_SUPERSEDES = 4 };
 
 #define PLATFORM STR("platform")
 
@@ -25,8 +26,11 @@ typedef struct Version {
     Category category;
     uint32_t locales;
     int64_t published_at_us;
+    Priority priority; // of requests that name none; NONE: normal
+    int64_t deprecated_at_us;
+    VariableRules *rules;
     char *required; // required.h; on the heap, or NULL
-    char *notes;    // published_by, approved_by, source, provenance, each with its NUL; on the heap
+    char *notes;    // published_by, approved_by, source, provenance, supersedes, each with its NUL
 } Version;
 
 typedef struct TemplateEntry {
@@ -45,6 +49,7 @@ struct Catalog {
 
 static void drop_texts(Version *version)
 {
+    variable_rules_free(version->rules);
     free(version->required);
     free(version->notes);
 }
@@ -292,7 +297,8 @@ static Version *add_version(TemplateEntry *entry, Error *err)
 static char *join_notes(const Stentor__V1__TemplateVersion *event)
 {
     const char *const texts[] = {
-        event->published_by, event->approved_by, event->source, event->provenance};
+        event->published_by, event->approved_by, event->source, event->provenance,
+        event->supersedes};
     size_t size = 0;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         size += strlen(texts[i]) + 1;
@@ -332,6 +338,11 @@ static bool put_version(
         .category = (Category)event->category,
         .locales = (uint32_t)event->n_locales,
         .published_at_us = event->published_at_us,
+        .priority = priority_name((Priority)event->default_priority)[0] == '\0'
+                        ? PRIORITY_NONE
+                        : (Priority)event->default_priority,
+        .deprecated_at_us = event->deprecated_at_us,
+        .rules = variable_rules_pack(event),
         .required = required_pack(event),
         .notes = join_notes(event),
     };
@@ -457,8 +468,64 @@ bool catalog_freeze(
         request->category =
             version->category == CATEGORY_NONE ? CATEGORY_TRANSACTIONAL : version->category;
     }
+    if (request->priority_unsaid || request->priority == PRIORITY_NONE) {
+        request->priority = version->priority == PRIORITY_NONE ? PRIORITY_NORMAL : version->priority;
+    }
     request->retention = catalog_retention(catalog, tenant, request->category);
     return true;
+}
+
+const VariableRules *catalog_rules(const Catalog *catalog, Str tenant, const Request *frozen)
+{
+    const Version *version = look_up(catalog, tenant, frozen);
+    return version == NULL ? NULL : version->rules;
+}
+
+static const char *supersedes_of(const Version *version)
+{
+    const char *text = version->notes;
+    for (int i = 0; i < NOTE_SUPERSEDES; i++) {
+        text += strlen(text) + 1;
+    }
+    return text;
+}
+
+// The highest active version that says so; NULL: none does.
+static const Version *successor_of(
+    const Catalog *catalog, Str tenant, const Request *frozen, const Version *version)
+{
+    const Str tenants[] = {tenant, PLATFORM};
+    const Version *found = NULL;
+    for (size_t t = 0; t < 2 && found == NULL; t++) {
+        const TemplateEntry *entry = find_entry(catalog, tenants[t], frozen->template_key);
+        for (size_t i = 0; entry != NULL && i < entry->count; i++) {
+            const Version *v = &entry->versions[i];
+            bool is_one = v->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE &&
+                          !v->hidden && v->channel == version->channel &&
+                          strcmp(supersedes_of(v), version->text) == 0;
+            if (is_one && (found == NULL ||
+                           semver_compare(str_from(v->text), str_from(found->text)) > 0)) {
+                found = v;
+            }
+        }
+    }
+    return found;
+}
+
+const char *catalog_deprecated(
+    const Catalog *catalog, Str tenant, const Request *frozen, Arena *arena)
+{
+    const Version *version = look_up(catalog, tenant, frozen);
+    if (version == NULL || version->deprecated_at_us == 0) {
+        return NULL;
+    }
+    char at[CLOCK_RFC3339_SIZE];
+    clock_format(version->deprecated_at_us, at);
+    const Version *next = successor_of(catalog, tenant, frozen, version);
+    return arena_printf(
+        arena, "template '" STR_FMT "' version %s for %s is deprecated from %s on%s%s",
+        STR_ARG(frozen->template_key), version->text, channel_name(version->channel), at,
+        next != NULL ? "; it is superseded by version " : "", next != NULL ? next->text : "");
 }
 
 const char *catalog_required(const Catalog *catalog, Str tenant, const Request *frozen)
@@ -506,6 +573,9 @@ static CatalogVersion describe(const Version *version)
         .approved_by = approved_by,
         .source = source,
         .provenance = source + strlen(source) + 1,
+        .default_priority = version->priority,
+        .deprecated_at_us = version->deprecated_at_us,
+        .supersedes = supersedes_of(version),
     };
 }
 

@@ -8,6 +8,7 @@
 #include "common/model/channel_set.h"
 #include "common/model/rules/gate.h"
 #include "common/request/request.h"
+#include "common/request/variable_rules.h"
 #include "stentor/v1/config.pb-c.h"
 
 typedef struct Catalog Catalog;
@@ -42,7 +43,7 @@ Zones *catalog_zones(const Catalog *catalog); // the process's one cache of zone
 
 // Freezes the version of the template of the request's channel (the tenant's own wins over the
 // platform's; the highest active version unless one is named) and fills in its category and
-// retention class. false: there is none.
+// retention class; its priority too, when the request names none. false: there is none.
 bool catalog_freeze(
     const Catalog *catalog, Str tenant, Request *request, Arena *arena, FieldError *err);
 
@@ -52,6 +53,14 @@ RetentionClass catalog_retention(const Catalog *catalog, Str tenant, Category ca
 // What the frozen version requires (required.h); NULL: nothing, or the version is gone. Valid until
 // the next change.
 const char *catalog_required(const Catalog *catalog, Str tenant, const Request *frozen);
+
+// The rules of the frozen version's variables; NULL: none. Valid until the next change.
+const VariableRules *catalog_rules(const Catalog *catalog, Str tenant, const Request *frozen);
+
+// Why a caller should leave the frozen version, with the version that supersedes it; NULL: it is
+// not deprecated.
+const char *catalog_deprecated(
+    const Catalog *catalog, Str tenant, const Request *frozen, Arena *arena);
 
 // The template that shows a digest of such requests.
 typedef struct DigestTarget {
@@ -80,6 +89,9 @@ typedef struct CatalogVersion {
     const char *approved_by;
     const char *source;
     const char *provenance;
+    Priority default_priority; // NONE: normal
+    int64_t deprecated_at_us;  // 0: not
+    const char *supersedes;    // "": none
 } CatalogVersion;
 
 // A template: a key on a channel.

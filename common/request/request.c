@@ -128,6 +128,7 @@ static bool check_kind(Request *request, FieldError *err)
     }
     if (request->priority == PRIORITY_NONE) {
         request->priority = PRIORITY_NORMAL;
+        request->priority_unsaid = true;
     }
     if (priority_name(request->priority)[0] == '\0') {
         return field_error(err, "priority", "not one of critical, high, normal, low");

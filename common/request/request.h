@@ -31,6 +31,7 @@ typedef struct Request {
     Str source_event_id;
     Str source_event_type;
     int64_t scheduled_for_us; // 0: now
+    bool priority_unsaid;     // no priority was given: request_check set it, the template may set another
     bool scheduled_past;      // a time was given and has passed, so it means now
     int64_t expires_at_us;    // 0: never
     int64_t produced_at_us;   // of a command: the time in its id; 0: when the stream stored it

@@ -71,7 +71,8 @@ static bool make_request(Trying *t, const TriggerPlan *plan, const Target *targe
     if (target->kind != TARGET_ADDRESS) {
         *ret = plan->draft;
         ret->channel = ret->channel == CHANNEL_NONE ? CHANNEL_EMAIL : ret->channel;
-        ret->priority = ret->priority == PRIORITY_NONE ? PRIORITY_NORMAL : ret->priority;
+        ret->priority_unsaid = ret->priority == PRIORITY_NONE;
+        ret->priority = ret->priority_unsaid ? PRIORITY_NORMAL : ret->priority;
     } else if (!trigger_request(plan, target, t->now_us, t->arena, ret, &err)) {
         add_problem(t, err.text);
         return false;

@@ -188,6 +188,7 @@ int cmd_template_show(Cli *cli);
 int cmd_template_history(Cli *cli);
 int cmd_template_activate(Cli *cli);
 int cmd_template_archive(Cli *cli);
+int cmd_template_deprecate(Cli *cli);
 int cmd_template_preview(Cli *cli);
 int cmd_template_test_send(Cli *cli);
 int cmd_trigger_put(Cli *cli);

@@ -129,7 +129,7 @@ const Command commands[] = {
 
     {"template put", "KEY", 1, 1,
      "subject= html= text= title= version= channel= category= locale= preheader= require= partial= fallback= sample= from= draft source= "
-     "provenance= approved-by= by= allow-category-change json",
+     "provenance= approved-by= by= priority= supersedes= allow-category-change json",
      "publish a template version\n"
      "  --subject TEXT           of an e-mail: required\n"
      "  --html FILE, --text FILE the body; of an e-mail one of both is required\n"
@@ -141,6 +141,8 @@ const Command commands[] = {
      "  --sample FILE.json       data for previews and test sends\n"
      "  --channel NAME, --title TEXT, --locale TAG, --category NAME, --preheader TEXT\n"
      "  --allow-category-change  publish with another category than the template has (which is the default)\n"
+     "  --priority NAME          of notifications that name none\n"
+     "  --supersedes X.Y.Z       default: the highest active version below it\n"
      "  --source NAME            platform, tenant or ai_drafted\n"
      "  --approved-by NAME       an ai_drafted version needs an approver to become active\n"
      "  --provenance TEXT, --by NAME   where it came from, and who publishes it", cmd_template_put, "Templates and triggers"},
@@ -156,6 +158,10 @@ const Command commands[] = {
      "  --approved-by NAME        of an ai_drafted version\n"
      "  --allow-category-change   also when the template's category changes by it\n"
      "  --platform                the platform's, not the tenant's", cmd_template_activate, NULL},
+    {"template deprecate", "KEY VERSION", 2, 2, "channel= at= withdraw platform json",
+     "warn callers of a version, which is sent all the same\n"
+     "  --at TIME        from when, RFC 3339 (default: now)\n  --withdraw       it is not deprecated after all\n"
+     "  --channel NAME   required only when the key has several\n  --platform       the platform's, not the tenant's", cmd_template_deprecate, NULL},
     {"template archive", "KEY VERSION", 2, 2, "channel= allow-category-change platform json", "take a version out of use; notifications accepted with it are still sent\n"
      "  --channel NAME            required only when the key has several\n"
      "  --allow-category-change   also when the version below it has another category\n"

@@ -154,7 +154,7 @@ static bool set_facts(Cli *cli, json_t *document, Error *err)
     static const char *const fields[][2] = {
         {"version", "version"}, {"category", "category"},     {"channel", "channel"},
         {"source", "source"},   {"provenance", "provenance"}, {"approved-by", "approved_by"},
-        {"by", "published_by"},
+        {"by", "published_by"}, {"priority", "default_priority"}, {"supersedes", "supersedes"},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         if (!set_text(document, fields[i][1], args_flag(&cli->args, fields[i][0]), err)) {

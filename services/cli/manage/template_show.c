@@ -29,14 +29,16 @@ static void print_line(const json_t *version)
 {
     const json_t *locales = json_object_get(version, "locales"); // of a document they are a list
     const char *approver = api_client_text(version, "approved_by", "");
+    const char *deprecated = api_client_text(version, "deprecated_at", "");
     size_t count =
         json_is_array(locales) ? json_array_size(locales) : (size_t)json_integer_value(locales);
     printf(
-        "%-24s %-10s %-9s %-9s %-14s %3zu  %.19sZ  %s%s%s\n", api_client_text(version, "key", ""),
+        "%-24s %-10s %-9s %-9s %-14s %3zu  %.19sZ  %s%s%s%s%.20s\n", api_client_text(version, "key", ""),
         api_client_text(version, "version", ""), api_client_text(version, "status", ""),
         api_client_text(version, "channel", ""), api_client_text(version, "category", ""), count,
         api_client_text(version, "published_at", ""), api_client_text(version, "published_by", ""),
-        approver[0] != '\0' ? ", approved by " : "", approver);
+        approver[0] != '\0' ? ", approved by " : "", approver,
+        deprecated[0] != '\0' ? ", deprecated from " : "", deprecated);
 }
 
 static bool take_version(void *ctx, const json_t *version)
@@ -153,15 +155,13 @@ static int show_moved(Cli *cli, const json_t *version)
     return EXIT_DONE;
 }
 
-static int move(Cli *cli, const char *to)
+static int move(Cli *cli, const char *to, json_t *body)
 {
-    const char *approver = args_flag(&cli->args, "approved-by");
     const char *channel = args_flag(&cli->args, "channel");
     const char *path = arena_printf(
         cli->arena, "/v1/templates/%s/%s/%s%s%s", api_client_escape(cli, args_word(&cli->args, 0)),
         api_client_escape(cli, args_word(&cli->args, 1)), to, channel != NULL ? "?channel=" : "",
         channel != NULL ? api_client_escape(cli, channel) : "");
-    json_t *body = json_pack("{s:s*}", "approved_by", approver);
     if (args_has(&cli->args, "allow-category-change")) {
         (void)json_object_set_new(body, "allow_category_change", json_true());
     }
@@ -171,10 +171,21 @@ static int move(Cli *cli, const char *to)
 
 int cmd_template_activate(Cli *cli)
 {
-    return move(cli, "activate");
+    return move(
+        cli, "activate",
+        json_pack("{s:s*}", "approved_by", args_flag(&cli->args, "approved-by")));
 }
 
 int cmd_template_archive(Cli *cli)
 {
-    return move(cli, "archive");
+    return move(cli, "archive", json_object());
+}
+
+int cmd_template_deprecate(Cli *cli)
+{
+    json_t *body = json_pack("{s:s*}", "deprecated_at", args_flag(&cli->args, "at"));
+    if (args_has(&cli->args, "withdraw")) {
+        (void)json_object_set_new(body, "deprecated", json_false());
+    }
+    return move(cli, "deprecate", body);
 }

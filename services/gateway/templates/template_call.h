@@ -23,6 +23,8 @@ typedef struct TemplateCall {
     Str locale;                     // of a preview
     Stentor__V1__TemplateStatus to; // of a move
     Str approved_by;                // of a move; empty: not said
+    bool deprecates;                // a move that leaves the status
+    int64_t deprecated_at_us;       // 0: withdrawn
     Channel channel;                // that was asked for; NONE: not said
     bool may_change_category;       // the caller said so
     const char *warning;            // for the answer; NULL: none
@@ -75,4 +77,4 @@ const char *template_subject(
 void templates_publish(ApiCall *base); // POST /v1/templates (templates_publish.c)
 void templates_preview(ApiCall *base); // POST /v1/templates/preview (templates_preview.c)
 void templates_move(
-    ApiCall *base); // POST /v1/templates/{}/{}/activate, /archive (templates_life.c)
+    ApiCall *base); // POST /v1/templates/{}/{}/activate, /archive, /deprecate (templates_life.c)

@@ -12,13 +12,25 @@ static json_t *version_line(Str tenant, Str key, const CatalogVersion *version)
 {
     char at[CLOCK_RFC3339_SIZE];
     clock_format(version->published_at_us, at);
-    return json_pack(
+    json_t *line = json_pack(
         "{s:s%,s:s%,s:s,s:s,s:s,s:s,s:I,s:s,s:s,s:s,s:s,s:s}", "tenant", tenant.ptr, tenant.len,
         "key", key.ptr, key.len, "version", version->version, "status",
         version_status_name(version->status), "channel", channel_name(version->channel), "category",
         category_name(version->category), "locales", (json_int_t)version->locales, "published_at",
         at, "published_by", version->published_by, "approved_by", version->approved_by, "source",
         version->source, "provenance", version->provenance);
+    if (version->default_priority != PRIORITY_NONE) {
+        (void)json_object_set_new(
+            line, "default_priority", json_string(priority_name(version->default_priority)));
+    }
+    if (version->deprecated_at_us > 0) {
+        clock_format(version->deprecated_at_us, at);
+        (void)json_object_set_new(line, "deprecated_at", json_string(at));
+    }
+    if (version->supersedes[0] != '\0') {
+        (void)json_object_set_new(line, "supersedes", json_string(version->supersedes));
+    }
+    return line;
 }
 
 // "welcome.sms"; a cursor of an earlier release has the key alone.
@@ -102,6 +114,7 @@ static const ApiRoute ROUTES[] = {
     {"POST", "/v1/templates/preview", SCOPE_TEMPLATES_READ, templates_preview, "platform", false},
     {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template, "version platform channel", false},
     {"POST", "/v1/templates/{}/{}/activate", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel", true},
+    {"POST", "/v1/templates/{}/{}/deprecate", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel", true},
     {"POST", "/v1/templates/{}/{}/archive", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel", true},
 };
 

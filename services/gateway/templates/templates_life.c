@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/templates/{key}/{version}/activate and /archive: a version's way from draft to active to
-// archived. Its content stays as it is; only the tenant's own versions are changed. In the order in
+// archived; /deprecate: from when callers should leave it. Its content stays as it is; only the tenant's own versions are changed. In the order in
 // which it happens: the body is read, the stored version is read from CONFIG, moved on, and
 // published in the place of just that message: of two who move it at the same moment one is
 // refused.
@@ -8,6 +8,7 @@
 
 #include "common/api/api_json.h"
 #include "common/api/config_read.h"
+#include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/render/version_json.h"
 #include "common/request/semver.h"
@@ -34,17 +35,25 @@ static void refuse_missing(ApiCall *base)
                   STR_ARG(key), STR_ARG(version)));
 }
 
-// ---- the body: none, or {"approved_by": "...", "allow_category_change": true} ----
+// ---- the body: none, or {"approved_by": "...", "allow_category_change": true}; of
+// deprecate {"deprecated_at": "..."} or {"deprecated": false} ----
 
 // false: answered.
-static bool read_approver(TemplateCall *call)
+static bool read_words(TemplateCall *call)
 {
     ApiBody body = {0};
     Str text = call->base->http->body;
     bool ok = text.len == 0 || api_body_parse(&body, text, call->base->http->arena);
     if (ok && text.len > 0) {
-        (void)api_read_text(&body, "approved_by", APPROVED_BY_MAX, &call->approved_by);
-        (void)api_read_bool(&body, "allow_category_change", &call->may_change_category);
+        if (call->deprecates) {
+            bool deprecated = true;
+            (void)api_read_time(&body, "deprecated_at", &call->deprecated_at_us);
+            (void)api_read_bool(&body, "deprecated", &deprecated);
+            call->deprecated_at_us = deprecated ? call->deprecated_at_us : 0;
+        } else {
+            (void)api_read_text(&body, "approved_by", APPROVED_BY_MAX, &call->approved_by);
+            (void)api_read_bool(&body, "allow_category_change", &call->may_change_category);
+        }
         ok = api_body_end(&body);
     }
     if (!ok) {
@@ -69,6 +78,18 @@ static void on_published(void *ctx, const Error *err, Str payload, uint64_t sequ
     } else {
         template_call_answer_stored(call, 200, payload, sequence);
     }
+}
+
+// Its content and status stay: it is sent all the same, and callers are warned. false: answered.
+static bool deprecate(TemplateCall *call)
+{
+    if (call->version->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ARCHIVED) {
+        refuse_conflict(
+            call, "The version's status does not allow this", "it is archived, so no request gets it");
+        return false;
+    }
+    call->version->deprecated_at_us = call->deprecated_at_us;
+    return true;
 }
 
 // false: answered.
@@ -103,7 +124,8 @@ static void on_version_read(void *ctx, Str payload, uint64_t sequence, const Err
         refuse_missing(call->base);
     } else if (err == NULL && !precondition_holds(&call->needs, sequence)) {
         precondition_answer_failed(call->base, sequence);
-    } else if (template_call_unpack(call, payload, err) && advance(call)) {
+    } else if (template_call_unpack(call, payload, err) &&
+               (call->deprecates ? deprecate(call) : advance(call))) {
         template_call_store(call, sequence, on_published);
     }
 }
@@ -114,6 +136,8 @@ void templates_move(ApiCall *base)
 {
     TemplateCall *call = template_call_new(base);
     Arena *arena = base->http->arena;
+    call->deprecates = str_eq(api_route_word(base), STR("deprecate"));
+    call->deprecated_at_us = clock_now_us();
     call->to = str_eq(api_route_word(base), STR("archive"))
                    ? STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ARCHIVED
                    : STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE;
@@ -123,7 +147,7 @@ void templates_move(ApiCall *base)
     }
     CatalogName name;
     Str tenant = str_from(base->tenant);
-    if (precondition_read(base, &call->needs) && read_approver(call) &&
+    if (precondition_read(base, &call->needs) && read_words(call) &&
         template_call_channel(call, http_query(base->http, "channel")) &&
         template_call_choose(call, tenant, base->params[0], &name)) {
         CatalogVersion there;

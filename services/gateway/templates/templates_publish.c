@@ -55,6 +55,36 @@ static CatalogName template_name(const TemplateCall *call)
     return (CatalogName){str_from(call->version->key), (Channel)call->version->channel};
 }
 
+// Left out, it is the highest active version below it, the tenant's own.
+static void check_supersedes(TemplateCall *call)
+{
+    Stentor__V1__TemplateVersion *version = call->version;
+    const Catalog *catalog = call->api->catalog;
+    Str tenant = str_from(version->tenant);
+    Str own = str_from(version->version);
+    Str given = str_from(version->supersedes);
+    CatalogVersion there;
+    if (given.len > 0) {
+        bool found = catalog_find(catalog, tenant, template_name(call), given, &there) ||
+                     catalog_find(catalog, PLATFORM, template_name(call), given, &there);
+        if (!found || str_eq(given, own)) {
+            (void)template_call_fail(
+                call, "supersedes", "must be another version of this template on this channel");
+        }
+        return;
+    }
+    CatalogVersion *versions = NULL;
+    size_t count = catalog_versions(
+        catalog, tenant, template_name(call), call->base->http->arena, &versions);
+    while (count-- > 0 && version->supersedes[0] == '\0') {
+        if (versions[count].status == ACTIVE &&
+            semver_compare(str_from(versions[count].version), own) < 0) {
+            version->supersedes =
+                arena_cstr(call->base->http->arena, str_from(versions[count].version));
+        }
+    }
+}
+
 // Left out, it is the release above the highest; "" where that cannot be counted.
 static char *next_version(const TemplateCall *call)
 {
@@ -98,6 +128,9 @@ static bool read_version(TemplateCall *call)
     version->status = status;
     if (named && readable) {
         check_category(call);
+    }
+    if (named && readable && semver_is(str_from(version->version))) {
+        check_supersedes(call);
     }
     if (readable && !version_check(version, &err)) {
         (void)template_call_fail(call, "locales", "%s", err.text);

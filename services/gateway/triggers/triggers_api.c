@@ -129,6 +129,11 @@ static void add_warnings(json_t *object, const Change *change)
     if (!catalog_freeze(api->catalog, str_from(change->call->tenant), &request, arena, &wrong)) {
         (void)json_array_append_new(warnings, json_string(wrong.text));
     }
+    const char *deprecated =
+        catalog_deprecated(api->catalog, str_from(change->call->tenant), &request, arena);
+    if (deprecated != NULL) {
+        (void)json_array_append_new(warnings, json_string(deprecated));
+    }
     (void)json_object_set_new(object, "warnings", warnings);
 }
 

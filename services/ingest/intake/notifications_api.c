@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/intake/notifications_api.h"
 
+#include <string.h>
+
 #include "common/api/api_json.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
@@ -10,7 +12,12 @@
 
 #define SCOPE STR("POST /v1/notifications")
 
-enum { IDEMPOTENCY_KEY_MAX = 128, TRACEPARENT_LEN = 55, NTF_ID_LEN = 4 + ULID_LEN };
+enum {
+    IDEMPOTENCY_KEY_MAX = 128,
+    TRACEPARENT_LEN = 55,
+    NTF_ID_LEN = 4 + ULID_LEN,
+    WARNINGS_MAX = 8,
+};
 
 // One request on its way to the commit; lives in the request's arena.
 typedef struct Call {
@@ -18,6 +25,8 @@ typedef struct Call {
     ApiCall *base;
     RequestList list;
     Submission submission;
+    const char *warnings[WARNINGS_MAX];
+    size_t warning_count;
 } Call;
 
 // ---- answers ----
@@ -41,7 +50,19 @@ static void answer_accepted(Call *call, const AcceptResult *result)
         http_response_header(call->base->http, "Idempotent-Replayed", STR("true"));
     }
     show_location(call, result->answer);
-    http_respond(call->base->http, result->status, "application/json", result->answer);
+    json_t *answer = call->warning_count == 0
+                         ? NULL
+                         : json_loadb(result->answer.ptr, result->answer.len, 0, NULL);
+    if (answer == NULL) {
+        http_respond(call->base->http, result->status, "application/json", result->answer);
+        return;
+    }
+    json_t *warnings = json_array(); // of now: the stored answer, which a repeat gets, has none
+    for (size_t i = 0; i < call->warning_count; i++) {
+        (void)json_array_append_new(warnings, json_string(call->warnings[i]));
+    }
+    (void)json_object_set_new(answer, "warnings", warnings);
+    api_answer_json(call->base, result->status, answer);
 }
 
 static void on_accept_done(void *ctx, const AcceptResult *result)
@@ -101,6 +122,29 @@ static void check_variables(const Call *call, size_t index, Problem *problem)
         (void)required_error(&err, path, request, arena);
         request_json_problem(list, index, &err, arena, problem);
     }
+    const VariableRules *rules =
+        catalog_rules(call->api->catalog, str_from(call->base->tenant), request);
+    const char *field = NULL, *text = NULL;
+    for (size_t i = 0;
+         !variable_rules_hold(rules, list->variables[index], &i, arena, &field, &text);) {
+        FieldError err;
+        (void)field_error(&err, field, "%s", text);
+        request_json_problem(list, index, &err, arena, problem);
+    }
+}
+
+// Each deprecated version once.
+static void note_deprecated(Call *call, const Request *request)
+{
+    Arena *arena = call->base->http->arena;
+    const char *text = catalog_deprecated(
+        call->api->catalog, str_from(call->base->tenant), request, arena);
+    for (size_t i = 0; text != NULL && i < call->warning_count; i++) {
+        text = strcmp(call->warnings[i], text) == 0 ? NULL : text;
+    }
+    if (text != NULL && call->warning_count < WARNINGS_MAX) {
+        call->warnings[call->warning_count++] = text;
+    }
 }
 
 static void check_templates(Call *call, Problem *problem)
@@ -112,6 +156,7 @@ static void check_templates(Call *call, Problem *problem)
                 call->api->catalog, str_from(call->base->tenant), &call->list.items[i], arena,
                 &err)) {
             check_variables(call, i, problem);
+            note_deprecated(call, &call->list.items[i]);
         } else {
             request_json_problem(&call->list, i, &err, arena, problem);
         }

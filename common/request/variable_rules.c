@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/request/variable_rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/codec/event.h"
+#include "common/template/template.h"
+#include "common/variables/variable_check.h"
+
+struct VariableRules {
+    size_t len;
+    char bytes[]; // a TemplateVersion with variables only
+};
+
+static bool has_rules(const Stentor__V1__TemplateVersion *version)
+{
+    bool any = false;
+    for (size_t i = 0; i < version->n_variables; i++) {
+        Stentor__V1__TemplateVariable plain = *version->variables[i];
+        Stentor__V1__TemplateVariable none;
+        stentor__v1__template_variable__init(&none);
+        none.name = plain.name;
+        none.required = plain.required;
+        any = any || stentor__v1__template_variable__get_packed_size(&plain) >
+                         stentor__v1__template_variable__get_packed_size(&none);
+    }
+    return any;
+}
+
+VariableRules *variable_rules_pack(const Stentor__V1__TemplateVersion *version)
+{
+    if (!has_rules(version)) {
+        return NULL;
+    }
+    Stentor__V1__TemplateVersion bare;
+    stentor__v1__template_version__init(&bare);
+    bare.variables = version->variables;
+    bare.n_variables = version->n_variables;
+    size_t len = stentor__v1__template_version__get_packed_size(&bare);
+    VariableRules *rules = xmalloc(sizeof *rules + len);
+    rules->len = stentor__v1__template_version__pack(&bare, (uint8_t *)rules->bytes);
+    return rules;
+}
+
+void variable_rules_free(VariableRules *rules)
+{
+    free(rules);
+}
+
+bool variable_rules_hold(
+    const VariableRules *rules, const json_t *variables, size_t *at, Arena *arena,
+    const char **ret_field, const char **ret_text)
+{
+    const Stentor__V1__TemplateVersion *version =
+        rules == NULL || variables == NULL
+            ? NULL
+            : (const Stentor__V1__TemplateVersion *)event_unpack(
+                  &stentor__v1__template_version__descriptor, str_of(rules->bytes, rules->len),
+                  arena, NULL);
+    while (version != NULL && *at < version->n_variables) {
+        const Stentor__V1__TemplateVariable *rule = version->variables[(*at)++];
+        const json_t *value = template_lookup(variables, str_from(rule->name));
+        VariableFault fault;
+        if (value == NULL || json_is_null(value) || variable_check(rule, value, arena, &fault)) {
+            continue;
+        }
+        *ret_field = arena_printf(arena, "variables.%.110s", fault.path);
+        *ret_text = arena_printf(arena, "%s", fault.text);
+        return false;
+    }
+    return true;
+}
