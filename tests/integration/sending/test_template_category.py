@@ -30,17 +30,17 @@ def test_a_version_that_names_no_category_keeps_the_templates(pipeline):
 
 
 def test_another_category_is_refused_with_both_names_until_it_is_allowed(pipeline):
-    put(pipeline, "spring", "--category", "marketing")
-    refused = put(pipeline, "spring", "--category", "transactional")
+    put(pipeline, "sale", "--category", "marketing")
+    refused = put(pipeline, "sale", "--category", "transactional")
     assert refused.returncode == 2 and "from 'marketing' to 'transactional'" in refused.stderr, refused.stderr
-    assert "--allow-category-change" in refused.stderr and category_of(pipeline, "spring") == "marketing"
-    problem = publish(pipeline, "spring", version="2.0.0", expected=422, category="billing", locales=WORDS)
+    assert "--allow-category-change" in refused.stderr and category_of(pipeline, "sale") == "marketing"
+    problem = publish(pipeline, "sale", version="2.0.0", expected=422, category="billing", locales=WORDS)
     assert problem["field"] == "category" and "'marketing'" in problem["detail"] and "'billing'" in problem["detail"]
-    wrong = publish(pipeline, "spring", version="2.0.0", expected=422, allow_category_change="yes", locales=WORDS)
+    wrong = publish(pipeline, "sale", version="2.0.0", expected=422, allow_category_change="yes", locales=WORDS)
     assert wrong["field"] == "allow_category_change"
-    allowed = put(pipeline, "spring", "--category", "transactional", "--allow-category-change")
-    assert allowed.returncode == 0 and "warning: the category of template 'spring' changes" in allowed.stderr, allowed.stderr
-    assert category_of(pipeline, "spring") == "transactional"
+    allowed = put(pipeline, "sale", "--category", "transactional", "--allow-category-change")
+    assert allowed.returncode == 0 and "warning: the category of template 'sale' changes" in allowed.stderr, allowed.stderr
+    assert category_of(pipeline, "sale") == "transactional"
 
 
 def test_a_draft_changes_nothing_until_it_is_active(pipeline):
