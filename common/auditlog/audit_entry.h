@@ -13,8 +13,9 @@ typedef enum AuditKind {
     AUDIT_READ, // sealed content was opened for a reader
     AUDIT_ERASURE,
     AUDIT_HOLD,
-    AUDIT_RESTORE, // archived rows are in the database again
-    AUDIT_EXPIRY,  // archived rows have reached the end of their class
+    AUDIT_RESTORE,     // archived rows are in the database again
+    AUDIT_EXPIRY,      // archived rows have reached the end of their class
+    AUDIT_SUPPRESSION, // an address may be written to again
 } AuditKind;
 
 const char *audit_kind_name(AuditKind kind);

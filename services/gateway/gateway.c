@@ -49,6 +49,7 @@ typedef struct Gateway {
     Api api;
     TemplatesApi templates;
     SuppressionsApi suppressions;
+    AuditLog *audit;
     TriggersApi triggers;
     RecipientsApi people;
     NotificationApi notifications;
@@ -174,6 +175,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o)
     templates_api_add(&g->api, &g->templates);
     g->suppressions = (SuppressionsApi){
         .bus = bus,
+        .audit = g->audit,
         .hash_keys = master_hash_keys(service_master_key(g->service)),
         .known = g->configured.suppressions,
     };
@@ -198,6 +200,7 @@ static void build_parts(Gateway *g)
     configured_init(&g->configured, bus, service_metrics(g->service), "gateway");
     g->keyring = keyring_new(pool, service_master_key(g->service), &(KeyringOptions){0});
     g->wait = people_wait_new(pool);
+    g->audit = audit_log_new(bus);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
@@ -235,6 +238,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
 static void free_gateway(void *state)
 {
     Gateway *g = state;
+    audit_log_free(g->audit);
     tenant_api_free(g->tenants);
     api_keys_api_free(g->api_keys);
     keyring_free(g->keyring);

@@ -19,7 +19,7 @@ static const NatsRights rights[] = {
     // The gateway writes configuration and recipients, and nothing that becomes a mail.
     {"stentor-gateway",
      "ppl.* cfg.suppression.> cfg.trigger.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> "
-     "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read $JS.API.STREAM.MSG.GET.AUDIT",
+     "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT",
      "", "CONFIG", NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},

@@ -117,7 +117,8 @@ int cmd_audit_log_list(Cli *cli)
     AuditKind kind;
     if (view.kind.len > 0 && !audit_kind_from_name(view.kind, &kind)) {
         error_set(
-            &err, ERROR_USAGE, "--kind " STR_FMT ": it is read, erasure, hold, restore or expiry",
+            &err, ERROR_USAGE,
+            "--kind " STR_FMT ": it is read, erasure, hold, restore, expiry or suppression",
             STR_ARG(view.kind));
         return cli_fail(cli, &err);
     }

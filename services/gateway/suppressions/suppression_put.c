@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is asked with a precondition, and what seems to stand already, is read from the log first,
-// compared, and replaced under just that sequence.
+// compared, and replaced under just that sequence. A release is in the audit log before it is done:
+// killed between the two, the log has one that was not done, and the caller, who got no answer,
+// asks again.
 #include "services/gateway/suppressions/suppression_put.h"
 
 #include <string.h>
 
 #include "common/api/config_read.h"
+#include "common/base/clock.h"
 #include "common/bus/events/suppression_event.h"
 #include "common/codec/event.h"
 #include "common/config/config_store.h"
@@ -19,9 +22,10 @@ typedef struct Put {
     const Suppression *entry;
     Precondition needs;
     BusOut out;
-    int status;  // of the answer
-    bool barred; // by what another stored at the same moment
-    bool lost;   // the same, and there was a precondition
+    uint64_t replaces; // of a release
+    int status;        // of the answer
+    bool barred;       // by what another stored at the same moment
+    bool lost;         // the same, and there was a precondition
 } Put;
 
 void suppression_answer(ApiCall *call, const Suppression *entry, int status, uint64_t sequence)
@@ -131,13 +135,56 @@ static Put *begin(
     return NULL;
 }
 
+static void on_release_noted(void *ctx, const Error *err, const AuditHead *head)
+{
+    (void)head;
+    Put *put = ctx;
+    if (err != NULL) {
+        api_answer_failure(put->call, err);
+    } else {
+        store(put, put->replaces);
+    }
+}
+
+// What CONFIG keeps of an entry is bounded; the audit log has its release for as long as mails.
+static void note_release(Put *put)
+{
+    const Suppression *entry = put->entry;
+    char hash[2 * SUPPRESSION_HASH_LEN + 1];
+    char made_at[CLOCK_RFC3339_SIZE];
+    hex_encode(entry->address_hash.data, SUPPRESSION_HASH_LEN, hash);
+    clock_format(entry->created_at_us, made_at);
+    Category category = (Category)entry->category;
+    const AuditDetail details[] = {
+        {"channel", channel_name((Channel)entry->channel)},
+        {"category", category == CATEGORY_NONE ? "any" : category_name(category)},
+        {"reason", suppression_reason_name((SuppressionReason)entry->reason)},
+        {"address_hash", hash},
+        {"made_at", made_at},
+    };
+    const AuditNote note = {
+        .kind = AUDIT_SUPPRESSION,
+        .tenant = entry->tenant,
+        .action = "suppression.released",
+        .actor = entry->released_by,
+        .target = entry->id,
+        .request_id = entry->id,
+        .program = "stentor-gateway",
+        .details = details,
+        .detail_count = sizeof details / sizeof details[0],
+        .at_us = entry->released_at_us,
+    };
+    audit_log_append(put->api->audit, &note, on_release_noted, put);
+}
+
 void suppression_release(
     const SuppressionsApi *api, ApiCall *call, const Suppression *entry, const Precondition *needs,
     uint64_t replaces)
 {
     Put *put = begin(api, call, entry, needs);
     if (put != NULL) {
-        store(put, replaces);
+        put->replaces = replaces;
+        note_release(put);
     }
 }
 

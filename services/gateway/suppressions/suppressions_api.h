@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/api/api.h"
+#include "common/auditlog/audit_append.h"
 #include "common/bus/jetstream/bus.h"
 #include "common/codec/master_key.h"
 #include "common/model/suppressions.h"
@@ -12,6 +13,7 @@
 
 typedef struct SuppressionsApi {
     Bus *bus;
+    AuditLog *audit;           // who releases what
     HashKeys hash_keys;        // of addresses
     const Suppressions *known; // of all tenants: what a new entry would replace
     size_t reading;            // readers not yet freed; 0 before the process may end

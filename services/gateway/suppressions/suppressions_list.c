@@ -171,6 +171,18 @@ static bool is_wanted(const Reading *reading, const Stentor__V1__Suppression *en
            (reading->reason == SUPPRESSION_NONE || (int)entry->reason == (int)reading->reason);
 }
 
+// CONFIG keeps earlier messages of an address: what is in force is the last one that can be read,
+// which this process knows. Of the others those are shown that say who released what: they are not
+// said again by what came after them.
+static bool is_shown(
+    const Reading *reading, const Stentor__V1__Suppression *entry, uint64_t sequence)
+{
+    uint64_t last = suppressions_readable(
+        reading->api->known, str_from(entry->tenant), (Channel)entry->channel,
+        (Category)entry->category, entry->address_hash.data);
+    return sequence >= last || entry->released_at_us > 0;
+}
+
 static void take_entry(Reading *reading, const BusMessage *message)
 {
     ConfigName name;
@@ -180,12 +192,7 @@ static void take_entry(Reading *reading, const BusMessage *message)
     if (config_entry_check(message, &name, reading->arena, &err)) {
         entry = suppression_read(name.tenant, name.key, message->payload, reading->arena, &err);
     }
-    // CONFIG keeps earlier messages of an entry; what this process knows of it is the last one that
-    // can be read.
-    if (entry == NULL || message->sequence < suppressions_readable(
-                                                 reading->api->known, str_from(entry->tenant),
-                                                 (Channel)entry->channel, (Category)entry->category,
-                                                 entry->address_hash.data)) {
+    if (entry == NULL || !is_shown(reading, entry, message->sequence)) {
         return; // the mirror has logged what it could not read
     }
     if (reading->purpose == PURPOSE_GET || reading->purpose == PURPOSE_RELEASE) {

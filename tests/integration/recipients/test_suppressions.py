@@ -20,7 +20,7 @@ def listed(tmp_path_factory):
     html = running.folder / "promo.html"
     html.write_text("<p>Buy</p>")
     running.cli("template", "put", "promo", "--subject", "Buy", "--html", html, "--category", "marketing")
-    wait_until(lambda: running.post({"to": "first@example.com", "template": "promo"})[0] == 202, 20, "the template")
+    wait_until(lambda: running.post({"to": "first@example.com", "template": "promo", "consent": CONSENT})[0] == 202, 20, "the template")
     wait_until(running.mailbox.mails, 20, "that first mail, which must not meet another's refusal")
     yield running
     running.stop()
@@ -242,6 +242,29 @@ def test_the_command_line_adds_lists_and_releases(listed):
     suppress(listed, "add", "carol@example.com")
     suppress(listed, "release", "--address", "carol@example.com")
     assert json.loads(suppress(listed, "list", "--address", "carol@example.com", "--json").stdout) == []
+
+
+def test_who_released_what_stays_listed_after_the_next_entry(listed):
+    """S14, rows C49 ("UNIQUE ... WHERE released_at IS NULL"), B42 ("overridden_by/at") and 17b: a hard_bounce's releaser was gone after a complaint."""
+    first = json.loads(suppress(listed, "add", "past@example.com", "--reason", "hard_bounce", "--json").stdout)
+    suppress(listed, "release", first["id"])
+    second = json.loads(suppress(listed, "add", "past@example.com", "--reason", "complaint", "--json").stdout)
+    suppress(listed, "release", second["id"])
+    third = json.loads(suppress(listed, "add", "past@example.com", "--json").stdout)
+    every = json.loads(suppress(listed, "list", "--address", "past@example.com", "--all", "--json").stdout)
+    assert [(e["id"], e["reason"], bool(e.get("released_at"))) for e in every] == [
+        (first["id"], "hard_bounce", True), (second["id"], "complaint", True), (third["id"], "manual", False)]
+    releaser = every[0]["released_by"]
+    assert f"stn_{releaser}." in listed.operator_key and every[1]["released_by"] == releaser
+    status, _, text = call(listed, "GET", f"/v1/suppressions/{first['id']}")
+    assert status == 200 and json.loads(text) == every[0]
+    status, _, text = call(listed, "DELETE", f"/v1/suppressions/{first['id']}")
+    assert (status, json.loads(text)) == (200, every[0]), "twice is once, and ends nothing of what came after"
+    assert [e["id"] for e in listed_at(listed, "?address=past@example.com")] == [third["id"]]
+    wait_end(listed, "past@example.com", "suppressed")
+    noted = json.loads(listed.cli("audit-log", "list", "--kind", "suppression", "--json"))
+    noted = [(e["target"], e["actor"], e["action"]) for e in noted if e["target"] in (first["id"], second["id"])]
+    assert noted == [(one, releaser, "suppression.released") for one in (first["id"], second["id"])], "once each, and for seven years"
 
 
 def test_the_command_line_keeps_the_platforms_list_too(listed):
