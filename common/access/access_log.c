@@ -81,15 +81,20 @@ static void take_message(Reading *r, Str payload)
     }
     char accepted[CLOCK_RFC3339_SIZE] = "";
     clock_format(request->accepted_at_us, accepted);
+    char consented[CLOCK_RFC3339_SIZE] = "";
+    if (request->consent_at_us != 0) {
+        clock_format(request->consent_at_us, consented);
+    }
     r->found++;
     int set = json_object_set_new(
         r->log->requests, request->meta->notification_id,
         json_pack(
-            "{s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "notification_id",
+            "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "notification_id",
             request->meta->notification_id, "accepted_at", accepted, "channel",
             channel_name((Channel)request->channel), "template", request->template_,
             "template_version", request->template_version, "source_event_id",
-            request->source_event_id, "variables", variables_json(r, request)));
+            request->source_event_id, "consent_source", request->consent_source, "consent_at",
+            consented, "variables", variables_json(r, request)));
     r->x->refused += set != 0;
 }
 

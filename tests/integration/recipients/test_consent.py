@@ -60,7 +60,11 @@ def test_a_recipients_wishes_hold_for_the_address_alone(mailed, api):
     gone = recipient(api, "gone@example.com")
     assert end(mailed, "gone@example.com", consent=CONSENT) == ("suppressed", "no_consent"), "the record decides, not the caller"
     assert api("PUT", f"/v1/recipients/{gone}/consents", [{"category": "marketing", "granted": True}])[0] == 200
-    assert end(mailed, "GONE@example.com") == ("sent", None)
+    assert end(mailed, "GONE@example.com", consent=CONSENT) == ("sent", None)
+    path = mailed.folder / "gone.json"
+    mailed.cli("export", "--recipient", gone, "--out", path, "--by", "ticket-1")
+    [recorded] = json.loads(path.read_text())["requests"]
+    assert (recorded["consent_source"], recorded["consent_at"][:10]) == (CONSENT["source"], CONSENT["given_at"][:10])
     assert api("PUT", f"/v1/recipients/{gone}/unsubscription", {"unsubscribed": True})[0] == 200
     assert end(mailed, "gone@example.com", consent=CONSENT) == ("suppressed", "unsubscribed")
     assert end(mailed, "gone@example.com", template="welcome", category="social") == ("suppressed", "unsubscribed")
