@@ -51,6 +51,7 @@ static const DataPlace rows[] = {
     {"digest_flusher.digest_windows",          PLACE_WORK,        "DEFERRED", PERSON_SEALED, BY_KEY, ""},
     {"digest_flusher.digest_items",            PLACE_WORK,        "DEFERRED", PERSON_SEALED, BY_KEY ", and they end as suppressed", ""},
     {"digest_flusher.cancellations",           PLACE_WORK,        "DEFERRED", PERSON_NONE, "", ""},
+    {"digest_flusher.cancelled",               PLACE_WORK,        "", PERSON_NONE, "", ""},
     {"digest_flusher.emitted",                 PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
     {"digest_flusher.positions",               PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
 

@@ -212,6 +212,8 @@ int cmd_batch_cancel(Cli *cli);
 int cmd_batch_show(Cli *cli);
 int cmd_batch_list(Cli *cli);
 int cmd_status(Cli *cli);
+int cmd_scheduled_list(Cli *cli);
+int cmd_cancel(Cli *cli);
 int cmd_tail(Cli *cli);
 int cmd_dlq_list(Cli *cli);
 int cmd_dlq_show(Cli *cli);

@@ -99,6 +99,14 @@ const Command commands[] = {
      "show a notification with its timeline and attempts\n"
      "  --wait STATUS   wait until it has this status, or one that ends it\n"
      "  --timeout S     give up waiting (default 30)", cmd_status, NULL},
+    {"scheduled list", "", 0, 0, "reason= recipient= trigger= subject= before= limit= json",
+     "list what waits for a time, the first due first: schedules, quiet hours, limits, digests, retries\n"
+     "  --reason NAME                  schedule, quiet, limit, digest or retry\n"
+     "  --recipient ID                 of this recipient\n"
+     "  --trigger KEY --subject TEXT   what the trigger scheduled for the subject\n"
+     "  --before TIME                  due before it: RFC 3339\n"
+     "  --limit N                      at most N (default 100, 0: all)", cmd_scheduled_list, NULL},
+    {"cancel", "ID", 1, 1, "json", "end a notification that waits for its time; one that is due, or was attempted, is not cancelled", cmd_cancel, NULL},
     {"tail", "", 0, 0, "all count= every-tenant json",
      "print status events as they happen; with --json one object a line\n  --all           from the beginning of the stream\n"
      "  --count N       stop after N events\n  --every-tenant  not only those of STENTOR_TENANT", cmd_tail, NULL},

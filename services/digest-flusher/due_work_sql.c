@@ -8,20 +8,22 @@ static const DbStatement insert_work = {
     .name = "due_work_insert",
     .sql =
     "INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload,"
-    " cancel_key, caused_at, recipient_id, category, channel, event_at, source_event_id, status, reason_code, detail)"
+    " cancel_key, caused_at, recipient_id, category, channel, event_at, source_event_id, to_recipient, attempt, status, reason_code, detail)"
     " SELECT i.work_id, i.tenant_id, i.notification_id, i.reason,"
     "  CASE WHEN v.stopped IS NULL THEN i.due_at ELSE now() END, i.subject, i.event_id, i.payload, i.cancel_key, i.caused_at,"
-    "  i.recipient_id, i.category, i.channel, i.event_at, i.source_event_id,"
+    "  i.recipient_id, i.category, i.channel, i.event_at, i.source_event_id, i.to_recipient, nullif(i.attempt, 0),"
     "  CASE WHEN v.stopped IS NOT NULL THEN 'suppressed' END, v.stopped,"
     "  CASE v.stopped WHEN 'obsolete' THEN x.reason WHEN 'rescheduled' THEN x.newest_reason END"
     " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[],"
-    "  $8::bytea[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::text[])"
+    "  $8::bytea[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::text[], $16::text[], $17::int2[])"
     "  AS i(work_id, tenant_id, notification_id, reason, due_at, subject, event_id, payload, cancel_key, caused_at,"
-    "   recipient_id, category, channel, event_at, source_event_id)"
+    "   recipient_id, category, channel, event_at, source_event_id, to_recipient, attempt)"
     " LEFT JOIN digest_flusher.cancellations x ON x.tenant_id = i.tenant_id AND x.cancel_key = i.cancel_key"
     " CROSS JOIN LATERAL (SELECT digest_flusher.stop_verdict(i.caused_at, i.event_at, i.source_event_id, x.before_at,"
     "  x.newest_at, x.newest_id) AS stopped) AS v"
-    " WHERE (i.cancel_key IS NULL AND i.recipient_id IS NULL) OR NOT EXISTS (SELECT FROM digest_flusher.emitted e WHERE e.work_id = i.work_id)"
+    " WHERE ((i.cancel_key IS NULL AND i.recipient_id IS NULL) OR NOT EXISTS (SELECT FROM digest_flusher.emitted e WHERE e.work_id = i.work_id))"
+    "  AND NOT EXISTS (SELECT FROM digest_flusher.cancelled c WHERE c.tenant_id = i.tenant_id AND c.notification_id = i.notification_id"
+    "   AND c.work_id = i.work_id)"
     " ON CONFLICT DO NOTHING",
 };
 static const DbStatement claim_work = {
@@ -66,6 +68,8 @@ static void insert_sends(DbTxn *txn, const DueWork *const *work, size_t count)
     DbArray *channel = db_array(params, DB_TEXT);
     DbArray *event_at = db_array(params, DB_TIME);
     DbArray *source = db_array(params, DB_TEXT);
+    DbArray *addressee = db_array(params, DB_TEXT);
+    DbArray *attempt = db_array(params, DB_I16);
     for (size_t i = 0; i < count; i++) {
         db_push_text(work_id, work[i]->work_id);
         db_push_text(tenant, work[i]->tenant);
@@ -82,6 +86,8 @@ static void insert_sends(DbTxn *txn, const DueWork *const *work, size_t count)
         db_push_text(channel, str_from(channel_name(work[i]->channel)));
         db_push_time(event_at, work[i]->event_at_us);
         digest_push_key(source, work[i]->source_event_id);
+        digest_push_key(addressee, work[i]->to_recipient);
+        db_push_int(attempt, work[i]->attempt <= INT16_MAX ? work[i]->attempt : INT16_MAX);
     }
 }
 

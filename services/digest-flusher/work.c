@@ -104,7 +104,8 @@ static bool read_request(const Deferred *deferred, Arena *arena, DueWork *work, 
     // Critical mail ignores preferences, as at the gate.
     Str recipient = str_from(request->recipient_id);
     bool critical = (Priority)request->priority == PRIORITY_CRITICAL;
-    work->recipient_id = critical || recipient.len > RECIPIENT_MAX ? STR_EMPTY : recipient;
+    work->to_recipient = recipient.len > RECIPIENT_MAX ? STR_EMPTY : recipient;
+    work->recipient_id = critical ? STR_EMPTY : work->to_recipient;
     work->category = (Category)request->category;
     work->channel = (Channel)request->channel;
     // The earlier of the time in the id (the cause's, if the id is derived) and the acceptance.
@@ -141,6 +142,9 @@ static bool read_rendered(const Deferred *deferred, Arena *arena, DueWork *work,
         return error_set(err, ERROR_PERMANENT, "rendered.attempt is 0");
     }
     work->cancel_key = STR_EMPTY; // a retry cannot be cancelled
+    work->attempt = rendered->attempt;
+    Str recipient = str_from(rendered->recipient_id);
+    work->to_recipient = recipient.len > RECIPIENT_MAX ? STR_EMPTY : recipient;
     char attempt[12];
     snprintf(attempt, sizeof(attempt), "%" PRIu32, rendered->attempt);
     event_id_derive("rendered", work->notification_id, str_from(attempt), work->event_id);

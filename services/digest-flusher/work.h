@@ -30,6 +30,8 @@ typedef struct DueWork {
     int64_t event_at_us;  // of the event behind it; a newer one of its cancel_key supersedes it
     Str source_event_id;  // orders two of the same time; empty: no event is behind it
     Str recipient_id;     // whose preferences may stop it; empty: none can
+    Str to_recipient;     // whom it is for; empty: an inline address
+    uint32_t attempt;     // of a retry: which one it will be
     Category category;
     Channel channel;
     int64_t accepted_at_us;

@@ -9,6 +9,7 @@
 #include "common/configured/configured.h"
 #include "common/service/http_rows.h"
 #include "services/gateway/notifications/notification_api.h"
+#include "services/gateway/scheduled/scheduled_api.h"
 #include "services/gateway/recipients/recipients_api.h"
 #include "services/gateway/suppressions/suppressions_api.h"
 #include "services/gateway/suppressions/suppressions_list.h"
@@ -53,6 +54,7 @@ typedef struct Gateway {
     TriggersApi triggers;
     RecipientsApi people;
     NotificationApi notifications;
+    ScheduledApi scheduled;
     TenantApi *tenants;
     ApiKeysApi *api_keys;
     InboundKeysApi inbound_keys;
@@ -171,6 +173,8 @@ static void build_routes(Gateway *g, const GatewayOptions *o)
     recipients_api_add(&g->api, &g->people);
     g->notifications = (NotificationApi){service_pool(g->service)};
     notification_api_add(&g->api, &g->notifications);
+    g->scheduled = (ScheduledApi){service_pool(g->service)};
+    scheduled_api_add(&g->api, &g->scheduled);
     g->templates = (TemplatesApi){bus, g->configured.catalog, o->preview_cpu_ms * 1000};
     templates_api_add(&g->api, &g->templates);
     g->suppressions = (SuppressionsApi){

@@ -328,9 +328,10 @@ static DueWork *add_of_event(Fixture *f, size_t number, int64_t event_at_us, con
 static const char *stopped(Fixture *f)
 {
     return cell(
-        f, "SELECT coalesce(string_agg(concat_ws(' ', right(event_id, 1), reason_code, detail), ',' "
-           "ORDER BY event_id), '') FROM digest_flusher.due_work WHERE status = 'suppressed' AND "
-           "due_at <= now()");
+        f,
+        "SELECT coalesce(string_agg(concat_ws(' ', right(event_id, 1), reason_code, detail), ',' "
+        "ORDER BY event_id), '') FROM digest_flusher.due_work WHERE status = 'suppressed' AND "
+        "due_at <= now()");
 }
 
 // By the events' own times and ids, in whatever order, before or after what they supersede, often.
@@ -425,8 +426,9 @@ static void a_newer_event_ends_items_of_open_windows(void **state)
     insert_and_forget(f);
     assert_string_equal(stopped(f), "1 rescheduled event b");
     assert_string_equal(
-        cell(f, "SELECT string_agg(right(event_id, 1), '') FROM digest_flusher.digest_items WHERE "
-                "payload IS NOT NULL"),
+        cell(
+            f, "SELECT string_agg(right(event_id, 1), '') FROM digest_flusher.digest_items WHERE "
+               "payload IS NOT NULL"),
         "2");
     DueWork *late = add_item(f, "demo", 3, FUTURE_S);
     late->cancel_key = STR("remind/s1");
@@ -449,6 +451,125 @@ static void a_freeze_finds_the_newer_event_that_the_insert_did_not_see(void **st
     digest_freeze(txn, 60000);
     submit(f, txn, on_txn_done);
     assert_string_equal(stopped(f), "1 rescheduled event b");
+}
+
+// ---- one notification ----
+
+// As gateway does, which has its own role; the function is its owner's.
+static const char *cancel_one(Fixture *f, const char *tenant, size_t number)
+{
+    return cell(
+        f, arena_printf(
+               f->arena,
+               "SELECT outcome FROM digest_flusher.cancel_notification('%s', "
+               "'ntf_01KAGTQ5M0000000000%07zu', ARRAY['other', 'work%018zu'], 'by API key k1')",
+               tenant, number, number));
+}
+
+static const char *ends(Fixture *f)
+{
+    return cell(
+        f, "SELECT coalesce(string_agg(concat_ws(' ', right(event_id, 1), status, reason_code, "
+           "detail, due_at <= now()), ',' ORDER BY event_id), '') FROM digest_flusher.due_work");
+}
+
+static void one_that_waits_is_cancelled_once_and_no_other(void **state)
+{
+    Fixture *f = *state;
+    add(f, "demo", 1);
+    add(f, "demo", 2);
+    insert_and_forget(f);
+    assert_string_equal(cancel_one(f, "other", 1), "absent");
+    assert_string_equal(cancel_one(f, "demo", 1), "cancelled");
+    assert_string_equal(cancel_one(f, "demo", 1), "cancelled");
+    assert_string_equal(ends(f), "1 suppressed cancelled by API key k1 t,2 f");
+    assert_string_equal(cancel_one(f, "demo", 3), "absent");
+}
+
+static void a_cancelled_one_that_is_delivered_again_is_not_stored_again(void **state)
+{
+    Fixture *f = *state;
+    add(f, "demo", 1);
+    insert_and_forget(f);
+    assert_string_equal(cancel_one(f, "demo", 1), "cancelled");
+    add(f, "demo", 1);
+    insert_and_forget(f); // while its row is there
+    assert_string_equal(ends(f), "1 suppressed cancelled by API key k1 t");
+    sql(f, "TRUNCATE digest_flusher.due_work");
+    add(f, "demo", 1);
+    add(f, "demo", 2);
+    insert_and_forget(f); // when it has been reported
+    assert_string_equal(ends(f), "2 f");
+    assert_string_equal(cancel_one(f, "demo", 1), "cancelled");
+}
+
+// A claim that a crash of Postgres took back leaves a row that is due and looks unclaimed.
+static void what_is_due_or_claimed_or_ended_is_not_cancelled(void **state)
+{
+    Fixture *f = *state;
+    add(f, "demo", 1)->due_at_us = from_now(PAST_S);
+    add(f, "demo", 2);
+    add(f, "demo", 3);
+    add(f, "demo", 4)->reason = STR("retry");
+    insert_and_forget(f);
+    sql(f, "UPDATE digest_flusher.due_work SET claimed_until = now() - interval '1 second' WHERE "
+           "event_id LIKE '%2'");
+    sql(f, "UPDATE digest_flusher.due_work SET status = 'suppressed', reason_code = 'obsolete' "
+           "WHERE event_id LIKE '%3'");
+    assert_string_equal(cancel_one(f, "demo", 1), "due");
+    assert_string_equal(cancel_one(f, "demo", 2), "due");
+    assert_string_equal(cancel_one(f, "demo", 3), "ended");
+    assert_string_equal(ends(f), "1 t,2 f,3 suppressed obsolete f,4 f");
+    assert_string_equal(cell(f, "SELECT count(*) FROM digest_flusher.cancelled"), "0");
+}
+
+static void an_item_is_cancelled_in_its_open_window(void **state)
+{
+    Fixture *f = *state;
+    add_item(f, "demo", 1, FUTURE_S);
+    add_item(f, "demo", 2, FUTURE_S);
+    insert_and_forget(f);
+    assert_string_equal(cancel_one(f, "demo", 1), "cancelled");
+    assert_string_equal(cancel_one(f, "demo", 1), "cancelled");
+    assert_string_equal(ends(f), "1 suppressed cancelled by API key k1 t");
+    sql(f, "UPDATE digest_flusher.digest_windows SET due_at = now()");
+    assert_string_equal(cancel_one(f, "demo", 2), "due");
+    add_item(f, "demo", 1, FUTURE_S);
+    insert_and_forget(f); // delivered again
+    assert_string_equal(
+        cell(
+            f, "SELECT string_agg(right(event_id, 1), '') FROM digest_flusher.digest_items WHERE "
+               "payload IS NOT NULL"),
+        "2");
+}
+
+static void what_waits_is_listed_in_pages_of_one_tenant(void **state)
+{
+    Fixture *f = *state;
+    add(f, "demo", 1)->due_at_us = from_now(30);
+    add(f, "demo", 2)->due_at_us = from_now(10);
+    add(f, "other", 3);
+    add(f, "demo", 4)->reason = STR("saga");
+    DueWork *retry = add(f, "demo", 5);
+    retry->reason = STR("retry");
+    retry->attempt = 3;
+    retry->due_at_us = from_now(40);
+    add_item(f, "demo", 6, 20);
+    insert_and_forget(f);
+    sql(f, "UPDATE digest_flusher.due_work SET status = 'suppressed' WHERE event_id LIKE '%4'");
+    static const char LIST[] =
+        "SELECT string_agg(concat_ws(' ', right(notification_id, 1), reason, cancellable, attempt, "
+        "convert_from(request, 'UTF8')), ',') FROM digest_flusher.scheduled('demo', %s, NULL, "
+        "NULL, %s, '1970-01-01', '', %d)";
+    assert_string_equal(
+        cell(f, arena_printf(f->arena, LIST, "NULL", "NULL", 10)),
+        "2 schedule t payload2,6 digest t payload6,1 schedule t payload1,5 retry f 3");
+    assert_string_equal(
+        cell(f, arena_printf(f->arena, LIST, "NULL", "NULL", 2)),
+        "2 schedule t payload2,6 digest t payload6");
+    assert_string_equal(
+        cell(f, arena_printf(f->arena, LIST, "'schedule'", "now() + interval '15 seconds'", 10)),
+        "2 schedule t payload2");
 }
 
 static void what_is_claimed_is_not_cancelled_any_more(void **state)
@@ -707,6 +828,11 @@ int main(void)
         TEST(a_claim_finds_the_newer_event_that_the_insert_did_not_see),
         TEST(a_newer_event_ends_items_of_open_windows),
         TEST(a_freeze_finds_the_newer_event_that_the_insert_did_not_see),
+        TEST(one_that_waits_is_cancelled_once_and_no_other),
+        TEST(a_cancelled_one_that_is_delivered_again_is_not_stored_again),
+        TEST(what_is_due_or_claimed_or_ended_is_not_cancelled),
+        TEST(an_item_is_cancelled_in_its_open_window),
+        TEST(what_waits_is_listed_in_pages_of_one_tenant),
         TEST(what_is_claimed_is_not_cancelled_any_more),
         TEST(a_claim_finds_the_cancellation_that_the_insert_did_not_see),
         TEST(work_that_went_out_is_not_reported_as_cancelled_when_delivered_again),

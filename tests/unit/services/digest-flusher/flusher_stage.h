@@ -81,7 +81,7 @@ static inline int set_up(void **state)
         .connections = 1};
     f->pool = db_pool_new(&f->loop, &options);
     sql(f, "TRUNCATE digest_flusher.due_work, digest_flusher.cancellations, "
-           "digest_flusher.emitted, digest_flusher.digest_windows, "
+           "digest_flusher.emitted, digest_flusher.cancelled, digest_flusher.digest_windows, "
            "digest_flusher.digest_items,"
            " digest_flusher.preferences, digest_flusher.unsubscribed_recipients");
     *state = f;
