@@ -12,6 +12,7 @@
 #include "common/bus/events/suppression_event.h"
 #include "common/codec/event.h"
 #include "common/session/stream_walk.h"
+#include "stentor/v1/order.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 
 #define FORMAT "stentor.export/1"
@@ -124,6 +125,26 @@ static json_t *time_json(const char *text, Arena *arena)
     return json_string(out);
 }
 
+// Whose order it is, and what was ordered.
+static json_t *order_json(Str plain, Arena *arena)
+{
+    const Stentor__V1__OrderRecipient *whose = (const Stentor__V1__OrderRecipient *)event_unpack(
+        &stentor__v1__order_recipient__descriptor, plain, arena, NULL);
+    if (whose == NULL) {
+        return json_null();
+    }
+    json_t *lines = json_array();
+    for (size_t i = 0; i < whose->n_lines; i++) {
+        const Stentor__V1__OrderLine *line = whose->lines[i];
+        (void)json_array_append_new(
+            lines, json_pack(
+                       "{s:s, s:s, s:I, s:I}", "product_id", line->product_id, "name", line->name,
+                       "quantity", (json_int_t)line->quantity, "price_micros",
+                       (json_int_t)line->price_micros));
+    }
+    return json_pack("{s:s, s:s, s:o}", "email", whose->address, "name", whose->name, "lines", lines);
+}
+
 json_t *access_opened(AccessExport *x, Str packed, Str id, const char *field, Arena *arena)
 {
     Str plain = STR_EMPTY;
@@ -136,12 +157,13 @@ json_t *access_opened(AccessExport *x, Str packed, Str id, const char *field, Ar
         x->unreadable++;
         return json_null();
     }
-    if (order || strcmp(field, "address") == 0) {
+    if (order) {
+        return order_json(plain, arena);
+    }
+    if (strcmp(field, "address") == 0) {
         const Stentor__V1__Address *address = (const Stentor__V1__Address *)event_unpack(
             &stentor__v1__address__descriptor, plain, arena, NULL);
-        return address == NULL ? json_null()
-               : order ? json_pack("{s:s, s:s}", "email", address->address, "name", address->name)
-                       : json_string(address->address);
+        return address == NULL ? json_null() : json_string(address->address);
     }
     return json_stringn(plain.ptr, plain.len);
 }

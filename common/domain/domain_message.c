@@ -17,7 +17,7 @@ const ProtobufCMessageDescriptor *domain_message_type(Str name)
         &stentor__v1__cancel_order__descriptor,       &stentor__v1__clean_up_sent_email__descriptor,
         &stentor__v1__resend_error_email__descriptor, &stentor__v1__user_checked_out__descriptor,
         &stentor__v1__status_changed__descriptor,     &stentor__v1__place_order_timeout__descriptor,
-        &stentor__v1__clean_up_orders__descriptor,
+        &stentor__v1__clean_up_orders__descriptor,    &stentor__v1__order_failed__descriptor,
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (str_eq(name, str_from(types[i]->name)) ||

@@ -14,6 +14,8 @@ enum {
     REASON_MAX_BYTES = 500,
     CARRIER_MAX_BYTES = 64,
     TRACKING_MAX_BYTES = 128,
+    PRODUCT_MAX_BYTES = 64,
+    QUANTITY_MAX = 1000000,
     MICROS = 1000000,
     CENT = MICROS / 100,
 };
@@ -177,6 +179,74 @@ static bool read_currency(json_t *data, Arena *arena, char out[CURRENCY_SIZE], E
            refuse(err, "currency", "must be a currency of ISO 4217, such as USD");
 }
 
+// ---- lines ----
+
+static const json_t *first_of(json_t *data, const char *const *names, size_t count)
+{
+    const json_t *value = NULL;
+    for (size_t i = 0; i < count && value == NULL; i++) {
+        value = member_value(data, names[i]);
+    }
+    return value;
+}
+
+static bool read_quantity(json_t *line, int64_t *ret, Error *err)
+{
+    const json_t *value = member_value(line, "quantity");
+    *ret = value == NULL ? 1 : json_is_integer(value) ? json_integer_value(value) : 0;
+    return (*ret >= 1 && *ret <= QUANTITY_MAX) ||
+           refuse(err, "quantity", "must be a whole number from 1 to 1000000");
+}
+
+// Some shops number their products.
+static bool read_product(json_t *line, Arena *arena, Str *ret, Error *err)
+{
+    const json_t *value = member_value(line, "product_id");
+    if (!json_is_integer(value)) {
+        return read_text(line, "product_id", PRODUCT_MAX_BYTES, arena, ret, err);
+    }
+    *ret = str_from(arena_printf(arena, "%" JSON_INTEGER_FORMAT, json_integer_value(value)));
+    return true;
+}
+
+static bool read_line(json_t *line, Arena *arena, SagaLine *ret, Error *err)
+{
+    static const AmountNames price = {"price_micros", "price_money", "price"};
+    static const AmountNames unit_price = {"price_micros", "price_money", "unit_price"};
+    bool has = false;
+    if (!json_is_object(line)) {
+        return error_set(err, ERROR_PERMANENT, "must be an object");
+    }
+    const AmountNames *names = member_value(line, "price") != NULL ? &price : &unit_price;
+    return read_product(line, arena, &ret->product_id, err) &&
+           read_text(line, "name", NAME_MAX_BYTES, arena, &ret->name, err) &&
+           read_quantity(line, &ret->quantity, err) &&
+           read_amount(line, names, &has, &ret->price_micros, err);
+}
+
+static bool read_lines(json_t *data, Arena *arena, SagaInput *in, Error *err)
+{
+    static const char *const names[] = {"lines", "order_lines", "order_items", "items"};
+    const json_t *list = first_of(data, names, sizeof names / sizeof names[0]);
+    size_t count = json_array_size(list);
+    if (list == NULL) {
+        return true;
+    }
+    if (!json_is_array(list) || count > ORDER_LINES_MAX) {
+        return refuse(err, "lines", "must be an array of at most 100 lines");
+    }
+    SagaLine *lines = arena_array(arena, count + 1, sizeof *lines);
+    for (size_t i = 0; i < count; i++) {
+        lines[i] = (SagaLine){.product_id = STR_EMPTY, .name = STR_EMPTY};
+        if (!read_line(json_array_get(list, i), arena, &lines[i], err)) {
+            return error_wrap(err, "field 'lines', line %zu", i + 1);
+        }
+    }
+    in->lines = lines;
+    in->line_count = count;
+    return true;
+}
+
 // ---- events ----
 
 static bool read_email(json_t *data, Arena *arena, Str *ret, Error *err)
@@ -214,7 +284,7 @@ static bool read_checked_out(json_t *data, Arena *arena, SagaInput *in, Error *e
            read_text(data, "full_name", NAME_MAX_BYTES, arena, &in->full_name, err) &&
            read_email(data, arena, &in->email, err) &&
            read_amount(data, &total, &in->has_total, &in->total_micros, err) &&
-           read_currency(data, arena, in->currency, err);
+           read_currency(data, arena, in->currency, err) && read_lines(data, arena, in, err);
 }
 
 static bool read_status(json_t *data, Arena *arena, InputKind *ret, Error *err)

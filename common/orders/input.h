@@ -9,7 +9,16 @@
 #include "common/domain/domain_event.h"
 #include "common/orders/uuid.h"
 
-enum { CURRENCY_SIZE = 4 };
+enum { CURRENCY_SIZE = 4, ORDER_LINES_MAX = 100 };
+
+// What was ordered. Members: `product_id`, `name`, `quantity` (1 if absent), `price_micros`,
+// `price_money`, `unit_price` or `price` of one; of the list: `lines`, `order_lines`, `order_items` or
+// `items`, at most ORDER_LINES_MAX.
+typedef struct SagaLine {
+    Str product_id, name;
+    int64_t quantity;
+    int64_t price_micros;
+} SagaLine;
 
 typedef enum InputKind {
     INPUT_PASSED, // ignored: a StatusChanged to New or Placed
@@ -37,6 +46,8 @@ typedef struct SagaInput {
     bool has_total;
     int64_t total_micros;
     char currency[CURRENCY_SIZE];
+    const SagaLine *lines; // of INPUT_CHECKED_OUT
+    size_t line_count;
     Str reason;
     Str carrier;
     Str tracking_number;
@@ -49,6 +60,8 @@ bool saga_input_wants(Str type);
 // Texts live in `arena` or in the event. ERROR_PERMANENT names the field and what it should be.
 bool saga_input_read(
     const DomainEvent *event, uint64_t sequence, Arena *arena, SagaInput *ret, Error *err);
+
+#define SAGA_FAILED_REASON "no status of the order arrived within its attempts"
 
 // The addressee of the saga's dead letters when they are resent: no trigger can have such a key.
 #define SAGA_LETTER_FOR ":order-saga"

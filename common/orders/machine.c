@@ -17,7 +17,7 @@ static const OrderStep steps[] = {
     {ORDER_PLACED,    ORDER_WAS_COMPLETED, VERDICT_APPLIED,   ORDER_COMPLETED, COMMAND_COMPLETE, false, ""},
     {ORDER_PLACED,    ORDER_WAS_CANCELLED, VERDICT_APPLIED,   ORDER_CANCELLED, COMMAND_CANCEL,   false, ""},
     {ORDER_PLACED,    ORDER_TIMED_OUT,     VERDICT_APPLIED,   ORDER_PLACED,    COMMAND_PLACE,    true,  ""},
-    {ORDER_PLACED,    ORDER_GAVE_UP,       VERDICT_APPLIED,   ORDER_FAILED,    COMMAND_NONE,     false, ""},
+    {ORDER_PLACED,    ORDER_GAVE_UP,       VERDICT_APPLIED,   ORDER_FAILED,    COMMAND_FAIL,     false, ""},
     {ORDER_PLACED,    ORDER_OLD_WAIT,      VERDICT_STALE,     ORDER_PLACED,    COMMAND_NONE,     false, "the order waits for another time-out"},
 
     {ORDER_COMPLETED, ORDER_CHECKED_OUT,   VERDICT_DUPLICATE, ORDER_COMPLETED, COMMAND_NONE,     false, "the order exists already"},
@@ -120,6 +120,8 @@ const char *command_name(OrderCommand command)
         return "CompleteOrder";
     case COMMAND_CANCEL:
         return "CancelOrder";
+    case COMMAND_FAIL:
+        return "OrderFailed";
     case COMMAND_NONE:
     case COMMAND_COUNT:
         break;

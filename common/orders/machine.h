@@ -36,6 +36,7 @@ typedef enum OrderCommand {
     COMMAND_PLACE,
     COMMAND_COMPLETE,
     COMMAND_CANCEL,
+    COMMAND_FAIL, // an event that says so, not a command to a service
     COMMAND_COUNT
 } OrderCommand;
 

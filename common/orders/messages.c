@@ -11,7 +11,6 @@
 #include "common/events/sealed.h"
 #include "stentor/v1/deferred.pb-c.h"
 #include "stentor/v1/order.pb-c.h"
-#include "stentor/v1/request.pb-c.h"
 
 static const char recipient_field[] = "order.person";
 static const char command_field[] = "order.command";
@@ -32,7 +31,22 @@ static void begin(const Order *order, const char *type, OutMessage *out)
 
 // ---- commands ----
 
-// The fields that all three share.
+static Stentor__V1__OrderLine **pack_lines(const Recipient *recipient, Arena *arena)
+{
+    Stentor__V1__OrderLine **lines = arena_array(arena, recipient->line_count + 1, sizeof *lines);
+    for (size_t i = 0; i < recipient->line_count; i++) {
+        const SagaLine *line = &recipient->lines[i];
+        lines[i] = arena_alloc(arena, sizeof **lines);
+        stentor__v1__order_line__init(lines[i]);
+        lines[i]->product_id = pb_text(arena, line->product_id);
+        lines[i]->name = pb_text(arena, line->name);
+        lines[i]->quantity = line->quantity;
+        lines[i]->price_micros = line->price_micros;
+    }
+    return lines;
+}
+
+// The fields that all four share.
 #define FILL(message, order, recipient, arena)                                                     \
     do {                                                                                           \
         (message).order_id = arena_cstr((arena), str_from((order)->order_id));                     \
@@ -41,6 +55,8 @@ static void begin(const Order *order, const char *type, OutMessage *out)
         (message).email = arena_cstr((arena), (recipient)->email);                                 \
         (message).total_micros = (order)->total_micros;                                            \
         (message).currency = arena_cstr((arena), str_from((order)->currency));                     \
+        (message).lines = pack_lines((recipient), (arena));                                        \
+        (message).n_lines = (recipient)->line_count;                                               \
     } while (0)
 
 static bool pack_place(
@@ -76,6 +92,27 @@ static bool pack_cancel(
     return event_pack(&message.base, arena, ret, err);
 }
 
+static bool pack_failed(
+    const Command *command, const Recipient *recipient, Arena *arena, Str *ret, Error *err)
+{
+    Stentor__V1__OrderFailed message;
+    stentor__v1__order_failed__init(&message);
+    FILL(message, command->order, recipient, arena);
+    message.attempts = command->retries;
+    message.reason = arena_cstr(arena, str_from(SAGA_FAILED_REASON));
+    return event_pack(&message.base, arena, ret, err);
+}
+
+Recipient recipient_of(const SagaInput *checked_out)
+{
+    return (Recipient){
+        .email = checked_out->email,
+        .full_name = checked_out->full_name,
+        .lines = checked_out->lines,
+        .line_count = checked_out->line_count,
+    };
+}
+
 bool message_command(
     const Command *command, const Recipient *recipient, Arena *arena, OutMessage *ret, Error *err)
 {
@@ -93,6 +130,8 @@ bool message_command(
         return pack_complete(order, recipient, command->cause, arena, &ret->payload, err);
     case COMMAND_CANCEL:
         return pack_cancel(order, recipient, command->cause, arena, &ret->payload, err);
+    case COMMAND_FAIL:
+        return pack_failed(command, recipient, arena, &ret->payload, err);
     case COMMAND_NONE:
     case COMMAND_COUNT:
         break;
@@ -220,14 +259,31 @@ static const Stentor__V1__Sealed *sealed_of(Str packed, Arena *arena, Error *err
 
 Str recipient_seal(DataKey *key, const Order *order, const Recipient *recipient, Arena *arena)
 {
-    Stentor__V1__Address address;
-    stentor__v1__address__init(&address);
-    address.address = arena_cstr(arena, recipient->email);
-    address.name = arena_cstr(arena, recipient->full_name);
+    Stentor__V1__OrderRecipient whose;
+    stentor__v1__order_recipient__init(&whose);
+    whose.address = arena_cstr(arena, recipient->email);
+    whose.name = arena_cstr(arena, recipient->full_name);
+    whose.lines = pack_lines(recipient, arena);
+    whose.n_lines = recipient->line_count;
     Str plain = STR_EMPTY;
-    (void)event_pack(&address.base, arena, &plain, NULL); // both are checked
+    (void)event_pack(&whose.base, arena, &plain, NULL); // all of it is checked
     return pack_sealed(
         key, order->tenant, str_from(order->correlation_id), recipient_field, plain, arena);
+}
+
+static const SagaLine *unpack_lines(const Stentor__V1__OrderRecipient *whose, Arena *arena)
+{
+    SagaLine *lines = arena_array(arena, whose->n_lines + 1, sizeof *lines);
+    for (size_t i = 0; i < whose->n_lines; i++) {
+        const Stentor__V1__OrderLine *line = whose->lines[i];
+        lines[i] = (SagaLine){
+            .product_id = str_from(line->product_id),
+            .name = str_from(line->name),
+            .quantity = line->quantity,
+            .price_micros = line->price_micros,
+        };
+    }
+    return lines;
 }
 
 bool recipient_unseal(DataKey *key, const Order *order, Arena *arena, Recipient *ret, Error *err)
@@ -239,12 +295,17 @@ bool recipient_unseal(DataKey *key, const Order *order, Arena *arena, Recipient 
                               sealed, arena, &plain, err)) {
         return false;
     }
-    const Stentor__V1__Address *address = (const Stentor__V1__Address *)event_unpack(
-        &stentor__v1__address__descriptor, plain, arena, err);
-    if (address == NULL) {
+    const Stentor__V1__OrderRecipient *whose = (const Stentor__V1__OrderRecipient *)event_unpack(
+        &stentor__v1__order_recipient__descriptor, plain, arena, err);
+    if (whose == NULL) {
         return false;
     }
-    *ret = (Recipient){.email = str_from(address->address), .full_name = str_from(address->name)};
+    *ret = (Recipient){
+        .email = str_from(whose->address),
+        .full_name = str_from(whose->name),
+        .lines = unpack_lines(whose, arena),
+        .line_count = whose->n_lines,
+    };
     return true;
 }
 

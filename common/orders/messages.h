@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The saga's messages as bytes: commands on evt.<tenant>.<type>, time-outs on DEFERRED. Pure.
+// The saga's messages as bytes: commands and OrderFailed on evt.<tenant>.<type>, time-outs on
+// DEFERRED. Pure.
 //
 // Law: the id of a message is derived from its order and its type (of a time-out: from its number),
 // so a repeated PlaceOrder is the same message.
@@ -9,9 +10,11 @@
 #include "common/db/keyring.h"
 #include "common/orders/order.h"
 
-// Who placed the order, in clear.
+// Who placed the order and what was ordered, in clear.
 typedef struct Recipient {
     Str email, full_name;
+    const SagaLine *lines;
+    size_t line_count;
 } Recipient;
 
 typedef struct OutMessage {
@@ -24,6 +27,8 @@ typedef struct OutMessage {
     int64_t happened_at_us; // a command's time, in its header
     int64_t seen_at_us;     // of a command: when the stream stored its cause; another header
 } OutMessage;
+
+Recipient recipient_of(const SagaInput *checked_out);
 
 // ERROR_PERMANENT: too large, which checked events never are.
 bool message_command(

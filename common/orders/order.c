@@ -2,6 +2,7 @@
 #include "common/orders/order.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { COMMANDS_PER_ENTRY = 2 }; // PlaceOrder and its wait
@@ -163,12 +164,18 @@ static Command *add_command(Fold *fold, Order *order, OrderCommand command, cons
 }
 
 // The token of the n-th time-out is always the same, so deciding again changes nothing.
+static void derive_token(const Order *order, int32_t number, char out[UUID_SIZE])
+{
+    char name[128]; // a tenant has 32 bytes, an order 36
+    (void)snprintf(
+        name, sizeof name, "wait|" STR_FMT "|%s|%d", STR_ARG(order->tenant), order->correlation_id,
+        (int)number);
+    uuid_derive(str_from(name), out);
+}
+
 static void begin_wait(Fold *fold, Order *order, const SagaInput *cause)
 {
-    Str name = str_from(arena_printf(
-        fold->arena, "wait|" STR_FMT "|%s|%d", STR_ARG(order->tenant), order->correlation_id,
-        (int)order->retries));
-    uuid_derive(name, order->token_id);
+    derive_token(order, order->retries, order->token_id);
     Command *wait = add_command(fold, order, COMMAND_NONE, cause);
     memcpy(wait->token_id, order->token_id, UUID_SIZE);
 }
@@ -298,6 +305,16 @@ void fold_run(Fold *fold)
         }
     }
     fold->entry_list = all;
+}
+
+bool order_failed_by(const Order *order, const SagaInput *input)
+{
+    char last[UUID_SIZE];
+    if (input->kind != INPUT_TIMEOUT || order->state != ORDER_FAILED) {
+        return false;
+    }
+    derive_token(order, order->retries - 1, last);
+    return strcmp(last, input->token_id) == 0;
 }
 
 bool order_is_changed(const Order *order)

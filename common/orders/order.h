@@ -99,3 +99,5 @@ void fold_add_waiting(Fold *fold, Order *order, const SagaInput *input);
 void fold_run(Fold *fold);
 
 bool order_is_changed(const Order *order);
+// Is this the time-out with which the order failed, now or at an earlier delivery of it?
+bool order_failed_by(const Order *order, const SagaInput *input);

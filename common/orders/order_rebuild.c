@@ -147,8 +147,8 @@ static void seal_order(OrderRebuild *rebuild, Order *order, DataKey *key)
     HashKeys keys = master_hash_keys(keyring_master(rebuild->options.keyring));
     address_hash(keys.keys[0], order->tenant, CHANNEL_EMAIL, from->email, order->email_hash);
     if (key != NULL) {
-        order->recipient = recipient_seal(
-            key, order, &(Recipient){from->email, from->full_name}, rebuild->writing->arena);
+        Recipient recipient = recipient_of(from);
+        order->recipient = recipient_seal(key, order, &recipient, rebuild->writing->arena);
     }
 }
 

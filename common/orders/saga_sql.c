@@ -64,12 +64,12 @@ static const DbStatement store = {
     "   event = CASE WHEN k.consumed IS NULL THEN excluded.event END,"
     "   verdict = CASE WHEN k.consumed IS NULL THEN excluded.verdict ELSE k.verdict END),"
     " outbox AS (INSERT INTO order_saga.outbox_message (tenant_id, message_id, message_type, correlation_id, destination_address, body,"
-    "   happened_at, seen_at, traceparent, withheld, sent_time)"
-    "  SELECT b.tenant_id, b.message_id, b.message_type, b.id, b.subject, b.body, b.happened_at, b.seen_at, b.traceparent, b.withheld,"
+    "   happened_at, seen_at, traceparent, withheld, initiator_id, sent_time)"
+    "  SELECT b.tenant_id, b.message_id, b.message_type, b.id, b.subject, b.body, b.happened_at, b.seen_at, b.traceparent, b.withheld, b.initiator_id,"
     "   CASE WHEN b.withheld IS NULL THEN NULL ELSE now() END"
     "  FROM unnest($35::int4[], $36::text[], $37::text[], $38::text[], $39::text[]::uuid[], $40::text[], $41::bytea[], $42::timestamptz[],"
-    "   $43::timestamptz[], $44::text[], $45::text[]) AS b (n, tenant_id, message_id, message_type, id, subject, body, happened_at, seen_at,"
-    "   traceparent, withheld)"
+    "   $43::timestamptz[], $44::text[], $45::text[], $46::text[]) AS b (n, tenant_id, message_id, message_type, id, subject, body, happened_at, seen_at,"
+    "   traceparent, withheld, initiator_id)"
     "  WHERE b.n IN (SELECT n FROM won) RETURNING sequence_number, message_id)"
     " SELECT 1::int4, n::int8, '' FROM won UNION ALL SELECT 2, f.m, '' FROM fit f WHERE f.verdict = 'unmatched'"
     " UNION ALL SELECT 3, sequence_number, message_id FROM outbox",
@@ -219,6 +219,7 @@ static void push_outbox(DbParams *p, const OutRow *rows, size_t count)
     DbArray *seen_at = db_array(p, DB_TIME);
     DbArray *traceparent = db_array(p, DB_TEXT);
     DbArray *withheld = db_array(p, DB_TEXT);
+    DbArray *initiator = db_array(p, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
         const OutRow *row = &rows[i];
         db_push_int(number, (int64_t)row->order->number);
@@ -232,6 +233,7 @@ static void push_outbox(DbParams *p, const OutRow *rows, size_t count)
         db_push_time(seen_at, row->message.seen_at_us);
         db_push_text(traceparent, row->traceparent);
         push_optional(withheld, str_from(row->withheld));
+        push_optional(initiator, row->initiator);
     }
 }
 

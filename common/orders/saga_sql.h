@@ -18,6 +18,7 @@ typedef struct OutRow {
     OutMessage message;
     Str body; // sealed, or a Deferred
     Str traceparent;
+    Str initiator; // message id of its cause
     const char *withheld;    // why it is never sent; NULL: it is
     int64_t sequence_number; // once it is written; 0: it is not
 } OutRow;

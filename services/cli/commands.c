@@ -107,6 +107,12 @@ const Command commands[] = {
      "  --before TIME                  due before it: RFC 3339\n"
      "  --limit N                      at most N (default 100, 0: all)", cmd_scheduled_list, NULL},
     {"cancel", "ID", 1, 1, "json", "end a notification that waits for its time; one that is due, or was attempted, is not cancelled", cmd_cancel, NULL},
+    {"order show", "ID", 1, 1, "json",
+     "show an order of the order saga with its transitions and conflicts, by its order id or its correlation id", cmd_order_show, NULL},
+    {"order list", "", 0, 0, "state= limit= json",
+     "list the orders that are not archived yet, the youngest first\n"
+     "  --state NAME   Placed, Completed, Cancelled or Failed (no status arrived: they need to be looked at)\n"
+     "  --limit N      at most N (default 100)", cmd_order_list, NULL},
     {"tail", "", 0, 0, "all count= every-tenant json",
      "print status events as they happen; with --json one object a line\n  --all           from the beginning of the stream\n"
      "  --count N       stop after N events\n  --every-tenant  not only those of STENTOR_TENANT", cmd_tail, NULL},

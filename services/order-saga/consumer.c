@@ -132,6 +132,33 @@ static void publish_rows(Batch *batch)
     bus_flush(consumer->options.bus);
 }
 
+// A failed order is a dead letter: of its last time-out, so it holds no personal data, and resending
+// it changes nothing. Killed between the commit and the letter, the time-out is redelivered as one
+// that is known, and makes the same letter; one that is published again makes none.
+static bool is_failure(const Pending *event)
+{
+    const Entry *entry = event->entry;
+    if (entry->verdict == VERDICT_APPLIED) {
+        return entry->to == ORDER_FAILED;
+    }
+    return entry->is_known && event->delivery->message.delivered > 1 &&
+           order_failed_by(entry->order, &event->input);
+}
+
+static void settle_stored(const Pending *event)
+{
+    Error failed = {0};
+    const Order *order = event->entry->order;
+    if (!is_failure(event)) {
+        delivery_settle(event->delivery, NULL);
+        return;
+    }
+    (void)error_set(
+        &failed, ERROR_PERMANENT, "order '%s' has failed: " SAGA_FAILED_REASON " (%d)",
+        order->order_id, (int)order->retries);
+    consumer_refuse(event->delivery, &failed);
+}
+
 static void on_db_stored(void *ctx, DbTxn *txn, const Error *err)
 {
     Batch *batch = ctx;
@@ -148,7 +175,7 @@ static void on_db_stored(void *ctx, DbTxn *txn, const Error *err)
     while (batch->events.first != NULL) {
         Pending *event = consumer_pop(&batch->events);
         if (!event->entry->order->is_lost) {
-            delivery_settle(event->delivery, NULL);
+            settle_stored(event);
         } else if (++event->losses < LOSSES_MAX) {
             consumer_push_back(&again, event);
         } else {
@@ -170,11 +197,10 @@ static bool is_erased(const Batch *batch, const Order *order, DataKey **ret_key)
 static bool make_command(Batch *batch, const Command *command, OutRow *row, Error *err)
 {
     DataKey *key = NULL;
-    Recipient recipient = {STR_EMPTY, STR_EMPTY};
+    Recipient recipient = {.email = STR_EMPTY, .full_name = STR_EMPTY};
     bool erased = is_erased(batch, command->order, &key);
     if (!erased && command->order->checked_out != NULL) {
-        const SagaInput *from = command->order->checked_out;
-        recipient = (Recipient){from->email, from->full_name};
+        recipient = recipient_of(command->order->checked_out);
     } else if (!erased && !recipient_unseal(key, command->order, batch->arena, &recipient, err)) {
         return false;
     }
@@ -208,6 +234,7 @@ static bool make_rows(Batch *batch, Error *err)
         OutRow *row = &batch->rows[batch->row_count++];
         row->order = command->order;
         row->traceparent = command->cause->traceparent;
+        row->initiator = command->cause->message_id;
         bool ok = command->command == COMMAND_NONE ? make_wait(batch, command, row, err)
                                                    : make_command(batch, command, row, err);
         if (!ok) {
@@ -224,8 +251,8 @@ static void seal_recipients(Batch *batch)
         const SagaInput *input = order->checked_out;
         DataKey *key = NULL;
         if (input != NULL && !is_erased(batch, order, &key)) {
-            order->recipient = recipient_seal(
-                key, order, &(Recipient){input->email, input->full_name}, batch->arena);
+            Recipient recipient = recipient_of(input);
+            order->recipient = recipient_seal(key, order, &recipient, batch->arena);
         }
     }
 }

@@ -41,6 +41,10 @@ static void check_input(const SagaInput *in, Arena *arena)
     check(in->total_micros >= 0 && in->total_micros % 10000 == 0 && in->refund_micros >= 0);
     check(!str_has_control(in->full_name) && str_is_utf8(in->full_name));
     if (in->kind == INPUT_CHECKED_OUT) {
+        check(in->line_count <= ORDER_LINES_MAX);
+        for (size_t i = 0; i < in->line_count; i++) {
+            check(in->lines[i].quantity > 0 && in->lines[i].price_micros >= 0);
+        }
         check(in->email.len > 2 && strlen(in->currency) == 3 && in->order_id[0] != '\0');
     } else if (in->kind == INPUT_TIMEOUT) {
         check(in->token_id[0] != '\0');

@@ -60,7 +60,7 @@ class Order:
 
     def sent(self):
         """Types of the outbox's rows, in their order; all of them are sent."""
-        wait_until(lambda: not self.shop.query("SELECT FROM order_saga.outbox_message WHERE correlation_id = %s AND sent_time IS NULL", self.id), 20,
+        wait_until(lambda: not self.shop.query("SELECT 1 FROM order_saga.outbox_message WHERE correlation_id = %s AND sent_time IS NULL", self.id), 20,
                    "the outbox being empty")
         return [name for name, in self.shop.query("SELECT message_type FROM order_saga.outbox_message WHERE correlation_id = %s ORDER BY sequence_number",
                                                   self.id)]

@@ -45,7 +45,7 @@ static const NatsRights rights[] = {
     {"stentor-archiver",         "ntf.dead.> aud.*.restore aud.*.expiry $JS.API.STREAM.MSG.GET.AUDIT",
      "", "CONFIG STATUS EVENTS AUDIT PEOPLE DEAD INBOUND " REQUESTS " " RENDEREDS, NULL},
     {"stentor-order-saga",
-     "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder ntf.deferred.saga.* ntf.dead.> "
+     "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder evt.*.OrderFailed ntf.deferred.saga.* ntf.dead.> "
      "ntf.inhand.order-saga.*",
      "EVENTS", "IN_HAND", NULL},
     // The operator's tool: it replays, resends and repairs, so it may write what the stages read.

@@ -59,7 +59,7 @@ def settle(shop):
         info = json.loads(shop.nats.request("$JS.API.CONSUMER.INFO.EVENTS.order-saga"))
         return waiting == 0 and info["num_pending"] == 0 and info["num_ack_pending"] == 0
     wait_until(still, 40, "order-saga being idle")
-    wait_until(lambda: not shop.query("SELECT FROM order_saga.outbox_message WHERE sent_time IS NULL"), 20, "the outbox being empty")
+    wait_until(lambda: not shop.query("SELECT 1 FROM order_saga.outbox_message WHERE sent_time IS NULL"), 20, "the outbox being empty")
 
 
 def some_orders(shop):

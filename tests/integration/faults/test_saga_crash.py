@@ -99,17 +99,17 @@ class Run:
         self.early.wait_mails(PLACED, CANCELLED)
         self.conflict.wait_mails(PLACED, CANCELLED)
         self.failed.wait_mails(PLACED)
-        wait_until(lambda: self.letters(), 20, "the dead letter")
+        wait_until(lambda: len(self.letters()) == 2, 20, "both dead letters")
         return self
 
     def letters(self):
-        """Ids and reasons of the dead letters of the event that cannot be read; the same one may be stored twice."""
+        """Reasons of the dead letters of the event that cannot be read and of the failed order; the same one may be stored twice."""
         found = set()
         for sequence in range(self.letters_before + 1, self.shop.nats.stream_info("DEAD")["state"]["last_seq"] + 1):
             message = self.shop.nats.message("DEAD", seq=sequence)
             letter = messages(self.shop.pipeline).DeadLetter.FromString(message[1])
-            if self.bad.id.encode() in letter.payload:
-                found.add(letter.reason)
+            if self.bad.id.encode() in letter.payload or self.failed.id in letter.reason:
+                found.add(letter.reason.replace(self.failed.id, "#"))
         return found
 
     def observe(self):
@@ -134,9 +134,10 @@ def uninterrupted(shop):
         ("PlaceOrderTimeout", "stale", "Completed", "Completed"), ("StatusChanged", "applied", "Placed", "Completed"),
         ("UserCheckedOut", "applied", "", "Placed"), ("UserCheckedOut", "duplicate", "Completed", "Completed")]
     assert seen["early"]["row"][:2] == ("Cancelled", 2) and seen["failed"]["row"][:3] == ("Failed", 3, 2)
-    assert seen["failed"]["sent"] == ["Deferred", "Deferred", "PlaceOrder", "PlaceOrder"]
+    assert seen["failed"]["sent"] == ["Deferred", "Deferred", "OrderFailed", "PlaceOrder", "PlaceOrder"]
     assert seen["conflict"]["inbox"][2][1] == "conflict" and seen["unmatched"]["inbox"][0][1] == "unmatched"
-    assert len(seen["letters"]) == 1 and "field 'email'" in next(iter(seen["letters"]))
+    unreadable, failed = sorted(seen["letters"])
+    assert "field 'email'" in unreadable and failed.startswith("order '#' has failed")
     return seen
 
 

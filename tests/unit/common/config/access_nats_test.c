@@ -128,6 +128,7 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-digest-flusher", "evt.platform.CleanUpOrders");
     assert_allowed("stentor-order-saga", "ntf.deferred.saga.acme");
     assert_allowed("stentor-order-saga", "evt.acme.CompleteOrder");
+    assert_allowed("stentor-order-saga", "evt.acme.OrderFailed");
     assert_allowed("stentor-ingest", "evt.acme.order.made");  // an application's
     assert_allowed("stentor-ingest", "aud.platform.erasure"); // the end of an epoch key
 }

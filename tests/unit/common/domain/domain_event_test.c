@@ -276,8 +276,8 @@ static void a_protobuf_message_becomes_the_same_json(void **state)
         assert_true(str_eq(
             event.variables,
             STR("{\"order_id\":\"o-1\",\"full_name\":\"\",\"email\":\"a@example.com\","
-                "\"total_micros\":19990000,\"currency\":\"\",\"correlation_id\":\"\",\"total\":19."
-                "99}")));
+                "\"total_micros\":19990000,\"currency\":\"\",\"correlation_id\":\"\",\"lines\":[],"
+                "\"total\":19.99}")));
         domain_event_free(&event);
     }
     arena_free(arena);

@@ -109,6 +109,44 @@ static void a_check_out_is_read_in_every_spelling(void **state)
     }
 }
 
+#define CHECK_OUT_OF(lines) "{\"order_id\":\"" ORDER "\",\"email\":\"al@example.com\"," lines "}"
+
+static void lines_are_read_in_every_spelling(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        CHECK_OUT_OF("\"lines\":[{\"product_id\":\"7\",\"name\":\"Dune\",\"quantity\":2,"
+                     "\"price_micros\":9990000},{}]"),
+        CHECK_OUT_OF("\"Items\":[{\"ProductId\":7,\"Name\":\"Dune\",\"Quantity\":2,\"UnitPrice\":9.99},"
+                     "{\"name\":null}]"),
+        CHECK_OUT_OF("\"orderItems\":[{\"productId\":\"7\",\"name\":\"Dune\",\"quantity\":2,"
+                     "\"price\":\"9.990\"},{\"quantity\":1}]"),
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        SagaInput in = reads("UserCheckedOut", texts[i]);
+        assert_int_equal(in.line_count, 2);
+        assert_true(str_eq(in.lines[0].product_id, STR("7")));
+        assert_true(str_eq(in.lines[0].name, STR("Dune")));
+        assert_true(in.lines[0].quantity == 2 && in.lines[0].price_micros == 9990000);
+        assert_true(in.lines[1].quantity == 1 && in.lines[1].price_micros == 0);
+        assert_int_equal(in.lines[1].name.len, 0);
+    }
+}
+
+static void a_wrong_line_is_named(void **state)
+{
+    (void)state;
+    refuses("UserCheckedOut", CHECK_OUT_OF("\"lines\":{}"), "field 'lines': must be an array");
+    refuses(
+        "UserCheckedOut", CHECK_OUT_OF("\"items\":[{},7]"), "field 'lines', line 2: must be an");
+    refuses(
+        "UserCheckedOut", CHECK_OUT_OF("\"lines\":[{\"quantity\":0}]"),
+        "line 1: field 'quantity': must be");
+    refuses(
+        "UserCheckedOut", CHECK_OUT_OF("\"lines\":[{\"price\":\"1,5\"}]"), "line 1: field 'price'");
+    refuses("UserCheckedOut", CHECK_OUT_OF("\"lines\":[{\"name\":7}]"), "line 1: field 'name'");
+}
+
 static void what_is_not_given_has_its_default(void **state)
 {
     (void)state;
@@ -288,6 +326,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_check_out_is_read_in_every_spelling),
+        TEST(lines_are_read_in_every_spelling),
+        TEST(a_wrong_line_is_named),
         TEST(what_is_not_given_has_its_default),
         TEST(protobuf_says_the_same),
         TEST(amounts_have_two_decimals),

@@ -78,7 +78,7 @@ static void an_order_is_placed_and_ends_with_its_command(void **state)
     step = machine_step(ORDER_PLACED, ORDER_WAS_CANCELLED);
     assert_true(step->to == ORDER_CANCELLED && step->command == COMMAND_CANCEL);
     step = machine_step(ORDER_PLACED, ORDER_GAVE_UP);
-    assert_true(step->to == ORDER_FAILED && step->command == COMMAND_NONE);
+    assert_true(step->to == ORDER_FAILED && step->command == COMMAND_FAIL);
 }
 
 static void an_order_gives_up_with_its_last_attempt(void **state)

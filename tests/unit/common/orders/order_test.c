@@ -192,7 +192,27 @@ static void the_last_time_out_fails_the_order(void **state)
     fold_run(&s->fold);
     assert_int_equal(entry->to, ORDER_FAILED);
     assert_true(order->retries == 3 && order->finished_at_us == NOW_US);
-    assert_int_equal(s->fold.command_count, 0);
+    assert_int_equal(s->fold.command_count, 1);
+    assert_int_equal(s->fold.commands[0].command, COMMAND_FAIL);
+    assert_int_equal(s->fold.commands[0].happened_at_us, NOW_US);
+}
+
+static void the_time_out_that_failed_an_order_is_known_by_its_token(void **state)
+{
+    Scene *s = *state;
+    (void)add_timeout(s, "t", ORDER);
+    Order *order = placed(s, 4, 1, ORDER);
+    fold_run(&s->fold);
+    SagaInput *last = new_input(s, INPUT_TIMEOUT, "last");
+    memcpy(last->token_id, order->token_id, UUID_SIZE); // of the wait that is to end it
+    assert_false(order_failed_by(order, last));
+    order->state = ORDER_FAILED;
+    order->retries = 3;
+    assert_true(order_failed_by(order, last));
+    memcpy(last->token_id, ORDER, UUID_SIZE); // an earlier one
+    assert_false(order_failed_by(order, last));
+    last->kind = INPUT_COMPLETED;
+    assert_false(order_failed_by(order, last));
 }
 
 static void a_time_out_of_another_wait_is_stale(void **state)
@@ -253,6 +273,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(the_time_out_that_failed_an_order_is_known_by_its_token),
         TEST(by_the_log_an_order_ends_when_its_event_was_stored),
         TEST(several_events_of_an_order_are_one_write),
         TEST(the_same_message_twice_is_one_entry),

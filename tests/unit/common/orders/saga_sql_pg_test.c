@@ -126,12 +126,13 @@ static void load_and_decide(Scene *s, Side *side)
 
 static void make_rows(Scene *s, Side *side)
 {
-    static const Recipient recipient = {{"a@b.cd", 6}, {"A", 1}};
+    static const Recipient recipient = {.email = {"a@b.cd", 6}, .full_name = {"A", 1}};
     Error err = {0};
     for (size_t i = 0; i < side->fold.command_count; i++) {
         const Command *command = &side->fold.commands[i];
         OutRow *row = &side->rows[side->row_count++];
-        *row = (OutRow){.order = command->order, .traceparent = STR_EMPTY};
+        *row = (OutRow){
+            .order = command->order, .traceparent = STR_EMPTY, .initiator = STR("caused-by")};
         assert_true(
             command->command == COMMAND_NONE
                 ? message_timeout(command, NOW_US, s->arena, &row->message, &err)
