@@ -248,6 +248,7 @@ static Stentor__V1__Rendered rendered_head(const Job *job, const CompiledLocale 
     rendered.resends = request->resends;
     rendered.batch_id = request->batch_id;
     rendered.attempt = FIRST_ATTEMPT;
+    rendered.retries = request->retries;
     return rendered;
 }
 

@@ -144,6 +144,15 @@ static bool check_consent(const Request *request, int64_t now_us, FieldError *er
     return consent_check(request->consent_source, request->consent_at_us, now_us, err);
 }
 
+static bool check_retries(const Request *request, FieldError *err)
+{
+    const Ladder any = ladder_default();
+    Ladder own;
+    Error wrong = {0};
+    return ladder_own(&any, &request->retries, &own, &wrong) ||
+           field_error(err, "retries", "%s", wrong.text);
+}
+
 static bool check_ids(const Request *request, FieldError *err)
 {
     return check_text(request->correlation_id, REQUEST_ID_MAX, "correlation_id", err) &&
@@ -155,7 +164,8 @@ bool request_check(Request *request, int64_t now_us, Arena *arena, FieldError *e
 {
     return check_kind(request, err) && check_recipient(request, arena, err) &&
            check_template(request, err) && check_ids(request, err) &&
-           check_times(request, now_us, err) && check_consent(request, now_us, err);
+           check_times(request, now_us, err) && check_consent(request, now_us, err) &&
+           check_retries(request, err);
 }
 
 bool request_check_on(Request *request, size_t *at, int64_t now_us, Arena *arena, FieldError *err)
@@ -180,6 +190,9 @@ bool request_check_on(Request *request, size_t *at, int64_t now_us, Arena *arena
             break;
         case 5:
             ok = check_consent(request, now_us, err);
+            break;
+        case 6:
+            ok = check_retries(request, err);
             break;
         default:
             return true;

@@ -7,6 +7,7 @@
 #include "common/base/arena.h"
 #include "common/model/enums.h"
 #include "common/model/retention/retention.h"
+#include "common/model/rules/ladder.h"
 
 enum {
     REQUEST_VARIABLES_MAX = 64 * 1024, // bytes of packed JSON; as DOMAIN_DATA_MAX
@@ -34,6 +35,7 @@ typedef struct Request {
     bool priority_unsaid;     // no priority was given: request_check set it, the template may set another
     bool scheduled_past;      // a time was given and has passed, so it means now
     int64_t expires_at_us;    // 0: never
+    OwnRetries retries;       // of a command; all zero: the dispatcher's
     int64_t produced_at_us;   // of a command: the time in its id; 0: when the stream stored it
     Str consent_source;       // the caller's word on consent (consent.h); empty: none
     int64_t consent_at_us;

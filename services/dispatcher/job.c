@@ -15,6 +15,17 @@ enum { OLDEST_DAYS = 400 };
 
 // ---- reading ----
 
+static OwnRetries own_retries(const Stentor__V1__Rendered *rendered)
+{
+    const Stentor__V1__Retries *retries = rendered->retries;
+    return retries == NULL ? (OwnRetries){0}
+                           : (OwnRetries){
+                                 .wait_s = retries->wait_s,
+                                 .count = retries->n_wait_s,
+                                 .max_attempts = retries->max_attempts,
+                             };
+}
+
 static bool check_fields(const Stentor__V1__Rendered *rendered, Error *err)
 {
     if (channel_name((Channel)rendered->channel)[0] == '\0') {
@@ -31,6 +42,12 @@ static bool check_fields(const Stentor__V1__Rendered *rendered, Error *err)
     if (rendered->rung > LADDER_MAX) {
         return error_set(
             err, ERROR_PERMANENT, "'rung' is %u: expected at most %d", rendered->rung, LADDER_MAX);
+    }
+    const Ladder any = ladder_default();
+    const OwnRetries own = own_retries(rendered);
+    Ladder ladder;
+    if (!ladder_own(&any, &own, &ladder, err)) {
+        return error_wrap(err, "'retries'");
     }
     if (rendered->rendered_at_us < 0 || rendered->accepted_at_us < 0 ||
         rendered->expires_at_us < 0) {
@@ -365,15 +382,25 @@ Course job_classify(const Job *job, Str owner, UnknownPolicy policy)
 
 // ---- outcome ----
 
+static Ladder ladder_of(const Job *job, const JobRules *rules)
+{
+    Ladder ladder = *ladders_of(&rules->ladders, (Channel)job->rendered->channel);
+    const OwnRetries own = own_retries(job->rendered);
+    (void)ladder_own(&ladder, &own, &ladder, NULL); // check_fields has refused others
+    return ladder;
+}
+
 static void defer(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us)
 {
     // Busy servers and greylisting end within a day and use no rung until then; a server that
     // always answers 4xx must not hold a mail for ever.
     const int64_t free_us = JOB_THROTTLED_FREE_H * 3600LL * 1000000;
     bool free = result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED &&
-                now_us - job->rendered->rendered_at_us < free_us;
+                now_us - job->rendered->rendered_at_us < free_us &&
+                job->rendered->retries == NULL; // its caller counts every attempt
     uint32_t used = job->rendered->rung;
-    const Ladder *ladder = ladders_of(&rules->ladders, (Channel)job->rendered->channel);
+    const Ladder own = ladder_of(job, rules);
+    const Ladder *ladder = &own;
     uint32_t rung = free && used >= ladder->count && used > 0 ? ladder->count - 1 : used;
     // [0, 1) from the attempt's name: retries of many mails spread, and the same attempt always
     // gets the same time.

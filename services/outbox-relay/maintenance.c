@@ -10,6 +10,7 @@ enum {
     COUNT_SHARE = 20,    // the pause after a count is this many times its duration
     KEEP_PAUSE_MS = 100, // between two deletions of one search, and
     KEEP_SHARE = 4,      // at least this many times the duration of one
+    TALLY_SHARE = 200,   // the same for the tally, which may read the whole table
     CALM_SHARE = 2,      // the alert is over when the backlog is down to half of it
 };
 
@@ -24,6 +25,8 @@ struct Maintenance {
     bool keeping;
     int keep_at;
     int64_t count_started; // monotonic
+    int64_t tally_due;
+    bool tallying; // the count in progress has the tally
     int64_t keep_started;
     bool alarmed;
     bool count_failing;
@@ -74,10 +77,33 @@ static void plan_count(Maintenance *maintenance)
         (uint64_t)(wait_ms > least_ms ? wait_ms : least_ms), 0);
 }
 
+static void report_tally(Maintenance *maintenance, DbTxn *txn)
+{
+    if (!maintenance->tallying) {
+        return;
+    }
+    const PGresult *res = db_txn_result(txn, 2);
+    MaintenanceTally tally = {0};
+    for (int row = 0; row < db_rows(res); row++) {
+        int64_t retries = db_get_int(res, row, 0);
+        int64_t count = db_get_int(res, row, 1);
+        if (retries == 0) {
+            tally.failed = count;
+        } else if (retries <= RELAY_RETRIES_MAX) {
+            tally.retried[retries] = count;
+        }
+    }
+    maintenance->handlers.tallied(maintenance->ctx, &tally);
+}
+
 static void on_counted(void *ctx, DbTxn *txn, const Error *err)
 {
     Maintenance *maintenance = ctx;
     maintenance->counting = false;
+    if (maintenance->tallying) { // also when it failed: a table that is slow to read is left alone
+        int64_t now = clock_mono_us();
+        maintenance->tally_due = now + TALLY_SHARE * (now - maintenance->count_started);
+    }
     log_failure(
         &maintenance->count_failing, "the outbox backlog could not be counted, retrying", err);
     if (err == NULL) {
@@ -90,6 +116,7 @@ static void on_counted(void *ctx, DbTxn *txn, const Error *err)
         };
         log_crossing(maintenance, &backlog);
         maintenance->handlers.counted(maintenance->ctx, &backlog);
+        report_tally(maintenance, txn);
     }
     if (maintenance->on_stopped != NULL) {
         finish_stop(maintenance);
@@ -111,6 +138,12 @@ static void count(Maintenance *maintenance)
     DbParams *p = db_txn_add(txn, &maintenance->options.sql->backlog, NULL);
     db_i64(p, MAINTENANCE_COUNT_MAX);
     db_null(p);
+    maintenance->tallying = maintenance->options.sql->tally.sql != NULL &&
+                            maintenance->count_started >= maintenance->tally_due;
+    if (maintenance->tallying) {
+        p = db_txn_add(txn, &maintenance->options.sql->tally, NULL);
+        db_i64(p, MAINTENANCE_COUNT_MAX);
+    }
     db_txn_submit(txn, on_counted, maintenance);
 }
 

@@ -26,8 +26,15 @@ typedef struct MaintenanceOptions {
     int64_t count_ms;  // between two counts, at least
 } MaintenanceOptions;
 
+// Of a mapping of requests, seldom.
+typedef struct MaintenanceTally {
+    int64_t failed;                         // rows, counted up to MAINTENANCE_COUNT_MAX
+    int64_t retried[RELAY_RETRIES_MAX + 1]; // requests by failed attempts; [0] is not used
+} MaintenanceTally;
+
 typedef struct MaintenanceHandlers {
     void (*counted)(void *ctx, const MaintenanceBacklog *backlog);
+    void (*tallied)(void *ctx, const MaintenanceTally *tally);
     void (*deleted)(void *ctx, size_t rows);
 } MaintenanceHandlers;
 

@@ -53,6 +53,12 @@ static void on_maintenance_counted(void *ctx, const MaintenanceBacklog *backlog)
     relay_metrics_counted(&relay->metrics, backlog);
 }
 
+static void on_maintenance_tallied(void *ctx, const MaintenanceTally *tally)
+{
+    Relay *relay = ctx;
+    relay_metrics_tallied(&relay->metrics, tally);
+}
+
 static void on_maintenance_deleted(void *ctx, size_t rows)
 {
     Relay *relay = ctx;
@@ -216,7 +222,10 @@ static void open_drain(Relay *relay)
 static void open_maintenance(Relay *relay)
 {
     static const MaintenanceHandlers handlers = {
-        .counted = on_maintenance_counted, .deleted = on_maintenance_deleted};
+        .counted = on_maintenance_counted,
+        .tallied = on_maintenance_tallied,
+        .deleted = on_maintenance_deleted,
+    };
     const MaintenanceOptions options = {
         .pool = service_pool(relay->service),
         .sql = relay->sql,

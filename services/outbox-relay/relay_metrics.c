@@ -63,6 +63,22 @@ static void register_feedback(RelayMetrics *m, Metrics *metrics)
         "1: this relay writes feedback; 0: another relay does", read_active, m);
 }
 
+static void register_tally(RelayMetrics *m, Metrics *metrics)
+{
+    m->failed_rows = metrics_gauge(
+        metrics, "stentor_outbox_relay_failed_rows", "",
+        "Rows whose mail failed, counted up to 100000");
+    for (int retries = 1; retries <= RELAY_RETRIES_MAX; retries++) {
+        char labels[32];
+        snprintf(
+            labels, sizeof labels, "attempts=\"%d%s\"", retries,
+            retries == RELAY_RETRIES_MAX ? "+" : "");
+        m->retried[retries] = metrics_gauge(
+            metrics, "stentor_outbox_relay_retrying_rows", labels,
+            "Rows whose mail is retried, by the number of attempts that failed");
+    }
+}
+
 static void register_backlog(RelayMetrics *m, Metrics *metrics)
 {
     m->backlog = metrics_gauge(
@@ -85,6 +101,7 @@ void relay_metrics_init(RelayMetrics *m, Metrics *metrics)
     register_batches(m, metrics);
     register_feedback(m, metrics);
     register_backlog(m, metrics);
+    register_tally(m, metrics);
 }
 
 void relay_metrics_claimed(RelayMetrics *m, const BatchClaim *claim)
@@ -114,4 +131,12 @@ void relay_metrics_counted(RelayMetrics *m, const MaintenanceBacklog *backlog)
     metric_set(m->claims, (double)backlog->claims);
     metric_set(m->refused_rows, (double)backlog->refused);
     m->oldest_at_us = backlog->oldest_at_us;
+}
+
+void relay_metrics_tallied(RelayMetrics *m, const MaintenanceTally *tally)
+{
+    metric_set(m->failed_rows, (double)tally->failed);
+    for (int retries = 1; retries <= RELAY_RETRIES_MAX; retries++) {
+        metric_set(m->retried[retries], (double)tally->retried[retries]);
+    }
 }

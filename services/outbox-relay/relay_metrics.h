@@ -12,10 +12,11 @@
 typedef struct RelayMetrics {
     Metric *claimed, *published, *marked, *refused, *left, *adopted, *deleted, *woken;
     Metric *feedback[FEEDBACK_COUNT];
-    Metric *backlog, *claims, *refused_rows;
-    int64_t oldest_at_us;       // of the pending rows; 0: there are none
-    const Projector *projector; // NULL: not open
-    const DbListen *listen;     // NULL: closed
+    Metric *backlog, *claims, *refused_rows, *failed_rows;
+    Metric *retried[RELAY_RETRIES_MAX + 1]; // by failed attempts, from 1
+    int64_t oldest_at_us;                   // of the pending rows; 0: there are none
+    const Projector *projector;             // NULL: not open
+    const DbListen *listen;                 // NULL: closed
 } RelayMetrics;
 
 void relay_metrics_init(RelayMetrics *m, Metrics *metrics);
@@ -23,3 +24,4 @@ void relay_metrics_claimed(RelayMetrics *m, const BatchClaim *claim);
 void relay_metrics_ended(RelayMetrics *m, const BatchEnd *end);
 void relay_metrics_feedback(RelayMetrics *m, const size_t counts[FEEDBACK_COUNT]);
 void relay_metrics_counted(RelayMetrics *m, const MaintenanceBacklog *backlog);
+void relay_metrics_tallied(RelayMetrics *m, const MaintenanceTally *tally);

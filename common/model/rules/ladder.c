@@ -87,6 +87,31 @@ const Ladder *ladders_of(const Ladders *ladders, Channel channel)
     return &ladders->of[value < CHANNEL_COUNT ? value : CHANNEL_NONE];
 }
 
+bool ladder_own(const Ladder *base, const OwnRetries *own, Ladder *ret, Error *err)
+{
+    Ladder ladder = *base;
+    if (own->count > LADDER_MAX || own->max_attempts > LADDER_MAX + 1) {
+        return error_set(
+            err, ERROR_PERMANENT, "%zu waits and %u attempts: expected at most %d and %d",
+            own->count, own->max_attempts, (int)LADDER_MAX, LADDER_MAX + 1);
+    }
+    for (size_t i = 0; i < own->count; i++) {
+        if (own->wait_s[i] < 1 || own->wait_s[i] > LADDER_WAIT_MAX_S) {
+            return error_set(
+                err, ERROR_PERMANENT, "a wait of %u s: expected 1 to %d", own->wait_s[i],
+                (int)LADDER_WAIT_MAX_S);
+        }
+        ladder.rung_s[i] = (int32_t)own->wait_s[i];
+        ladder.count = (uint32_t)i + 1;
+    }
+    for (uint32_t i = ladder.count; i > 0 && i + 1 < own->max_attempts; i++) {
+        ladder.rung_s[i] = ladder.rung_s[i - 1];
+    }
+    ladder.count = own->max_attempts > 0 ? own->max_attempts - 1 : ladder.count;
+    *ret = ladder;
+    return true;
+}
+
 bool ladder_next(
     const Ladder *ladder, uint32_t rung, int64_t now_us, uint32_t retry_after_ms, double random01,
     int64_t *ret_due_us)

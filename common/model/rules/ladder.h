@@ -30,6 +30,22 @@ bool ladders_parse(Str text, Ladders *ret, Error *err);
 // Never NULL: a value outside the enumeration has that of a channel that is not named.
 const Ladder *ladders_of(const Ladders *ladders, Channel channel);
 
+// What one request says of its own retries; all zero: nothing.
+typedef struct OwnRetries {
+    const uint32_t *wait_s; // before retry 1, 2 ...
+    size_t count;
+    uint32_t max_attempts; // 0: one more than there are waits
+} OwnRetries;
+
+static inline bool has_own_retries(const OwnRetries *own)
+{
+    return own->count > 0 || own->max_attempts > 0;
+}
+// Its ladder, over that of the installation: its own waits or else those of `base`, cut or its last
+// wait repeated for max_attempts. ERROR_PERMANENT: a wait is not 1..LADDER_WAIT_MAX_S, there are
+// over LADDER_MAX of them, or max_attempts is over LADDER_MAX + 1.
+bool ladder_own(const Ladder *base, const OwnRetries *own, Ladder *ret, Error *err);
+
 // When to try again after `rung` retries were used; false: the ladder is used up. Jitter adds 0 to
 // 10 %, chosen by random01 in [0, 1). A retry_after_ms above the rung's wait wins, up to
 // LADDER_WAIT_MAX_S.

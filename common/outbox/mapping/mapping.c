@@ -226,7 +226,7 @@ static bool read_members(MappingReader *r, const json_t *root)
     return mapping_known(
                r, root, "",
                "about name table publish id order_by ordering_key created_at position pending "
-               "states fields moments keep backlog_alert") &&
+               "states fields moments keep retries backlog_alert") &&
            read_name(r, root) &&
            mapping_table(r, json_object_get(root, "table"), "table", &m->table) &&
            read_publish(r, root) && mapping_column(r, json_object_get(root, "id"), "id", &m->id) &&
@@ -235,7 +235,8 @@ static bool read_members(MappingReader *r, const json_t *root)
            optional_column(r, root, "position", &m->position) && read_pending(r, root) &&
            mapping_fields(r, json_object_get(root, "fields")) &&
            mapping_moments(r, json_object_get(root, "moments")) &&
-           mapping_keeps(r, json_object_get(root, "keep")) && read_alert(r, root) &&
+           mapping_keeps(r, json_object_get(root, "keep")) &&
+           mapping_retries(r, json_object_get(root, "retries")) && read_alert(r, root) &&
            mapping_check_ends(r);
 }
 

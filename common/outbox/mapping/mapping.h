@@ -9,6 +9,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/error.h"
+#include "common/model/rules/ladder.h"
 
 enum {
     MAPPING_BYTES_MAX = 64 * 1024,
@@ -17,7 +18,7 @@ enum {
     MAPPING_ORDER_MAX = 4,
     MAPPING_STATES_MAX = 2,
     MAPPING_PATH_MAX = 8, // tokens of "payload->a->b" after the column
-    MAPPING_MEMBERS_MAX = 96,
+    MAPPING_MEMBERS_MAX = 128,
 };
 
 typedef enum MappingPublish {
@@ -67,7 +68,8 @@ const Assign *assigns_find(const Assigns *assigns, Str column); // NULL: no assi
 
 // The source of a value of the message: a constant, or a column, optionally with a path into its
 // JSON and a transformation.
-typedef struct Source {
+typedef struct Source Source;
+struct Source {
     bool given; // false: the mapping does not have this field
     bool constant;
     Str value;                  // constant
@@ -82,8 +84,10 @@ typedef struct Source {
     json_t *starts; // {"<": "outbox-html"}: the value of the first key with which the (trimmed)
                     // text begins, else `otherwise`; NULL: none
     Str otherwise;
+    const struct Source *with;  // "with": its text, behind a space, is part of what `names` knows
+    const struct Source *other; // "else": what counts when the text is not in `names`; NULL: none
     bool snake; // "keys": "snake_case": member names of the object become orderId -> order_id
-} Source;
+};
 
 typedef enum MappingField {
     FIELD_TENANT,
@@ -170,6 +174,9 @@ typedef struct Mapping {
     Assigns moments[MOMENT_COUNT];
     MappingKeep keep[MOMENT_COUNT];
     int keep_count;
+    uint32_t retry_wait_s[LADDER_MAX]; // requests: before retry 1, 2 ...
+    size_t retry_waits;                // with max_attempts 0: the installation's
+    uint32_t max_attempts;
     int64_t backlog_alert; // default 1000
     Arena *arena;          // owns all of it
     json_t *root;
@@ -181,6 +188,8 @@ Mapping *mapping_read(Str json, Error *err);
 void mapping_free(Mapping *mapping); // NULL-safe
 // The moment makes a pending row no longer pending.
 bool mapping_takes_out(const Mapping *mapping, MappingMoment moment);
+// A request that is being retried shows its row as pending.
+bool mapping_retries_as_pending(const Mapping *mapping);
 // The moment of a rejected row: `refused`, or for requests without it `failed`.
 MappingMoment mapping_refusal(const Mapping *mapping);
 static inline bool mapping_is_request(const Mapping *m)

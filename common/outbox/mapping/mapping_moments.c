@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads "moments" and "keep".
+// Reads "moments", "keep" and "retries".
 #include <stdio.h>
 #include <string.h>
 
@@ -198,6 +198,24 @@ bool mapping_takes_out(const Mapping *m, MappingMoment moment)
     return false;
 }
 
+// What `retrying` does not name stays as `claimed` left it.
+bool mapping_retries_as_pending(const Mapping *m)
+{
+    const Assigns *retrying = &m->moments[MOMENT_RETRYING];
+    if (!mapping_takes_out(m, MOMENT_CLAIMED)) {
+        return false; // such rows are never claimed while their request is open
+    }
+    for (size_t i = 0; i < m->pending.count; i++) {
+        const Assign *p = &m->pending.items[i];
+        const Assign *w = assigns_find(retrying, p->column);
+        w = w != NULL ? w : assigns_find(&m->moments[MOMENT_CLAIMED], p->column);
+        if (w != NULL && differs(p, w)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 MappingMoment mapping_refusal(const Mapping *m)
 {
     bool own = m->moments[MOMENT_REFUSED].count > 0 || !mapping_is_request(m);
@@ -250,6 +268,50 @@ static bool read_age(Str text, int64_t *ret_s)
         }
     }
     return false;
+}
+
+static bool read_waits(MappingReader *r, const json_t *waits)
+{
+    Mapping *m = r->mapping;
+    size_t count = json_array_size(waits);
+    if (!json_is_array(waits) || count == 0 || count > LADDER_MAX) {
+        return mapping_wrong(
+            r, "retries.waits", "must be a list of 1 to %d spans: [\"5s\", \"15m\"]", LADDER_MAX);
+    }
+    for (size_t i = 0; i < count; i++) {
+        int64_t wait_s = 0;
+        if (!read_age(mapping_text(json_array_get(waits, i)), &wait_s) ||
+            wait_s > LADDER_WAIT_MAX_S) {
+            return mapping_wrong(
+                r, "retries.waits", "must be spans of 1 second to 7 days: \"5s\", \"15m\", \"4h\"");
+        }
+        m->retry_wait_s[m->retry_waits++] = (uint32_t)wait_s;
+    }
+    return true;
+}
+
+bool mapping_retries(MappingReader *r, const json_t *retries)
+{
+    if (retries == NULL) {
+        return true;
+    }
+    const json_t *most = json_object_get(retries, "max_attempts");
+    const json_t *waits = json_object_get(retries, "waits");
+    if (!mapping_is_request(r->mapping)) {
+        return mapping_wrong(r, "retries", "is not for \"event\": only requests are retried");
+    }
+    if (!json_is_object(retries) || (most == NULL && waits == NULL)) {
+        return mapping_wrong(
+            r, "retries", "must be an object: {\"max_attempts\": 5, \"waits\": [\"5s\"]}");
+    }
+    json_int_t attempts = json_integer_value(most);
+    if (most != NULL && (attempts < 1 || attempts > LADDER_MAX + 1)) {
+        return mapping_wrong(
+            r, "retries.max_attempts", "must be a whole number from 1 to %d", LADDER_MAX + 1);
+    }
+    r->mapping->max_attempts = (uint32_t)attempts;
+    return mapping_known(r, retries, "retries", "max_attempts waits") &&
+           (waits == NULL || read_waits(r, waits));
 }
 
 static bool find_time(const Assigns *assigns, Str *ret)

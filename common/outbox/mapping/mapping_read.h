@@ -26,5 +26,6 @@ bool mapping_assigns(
     MappingReader *r, const json_t *object, const char *path, bool only_values, Assigns *ret);
 bool mapping_moments(MappingReader *r, const json_t *moments);
 bool mapping_keeps(MappingReader *r, const json_t *keep);
+bool mapping_retries(MappingReader *r, const json_t *retries);
 // After everything is read: some moment must make a row no longer pending.
 bool mapping_check_ends(MappingReader *r);

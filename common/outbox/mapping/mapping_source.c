@@ -9,6 +9,7 @@
 #include "common/outbox/mapping/mapping_read.h"
 
 enum { PATH_SIZE = 160, VARIABLES_MAX = 64 };
+enum { SOURCES_OF_FIELD = 3 }; // with those of `with` and `else`
 
 enum { FOR_EVENT = 1, FOR_REQUEST = 2, REQUIRED = 4 };
 
@@ -172,7 +173,8 @@ static bool read_transform(MappingReader *r, const json_t *value, const char *pa
 {
     ret->fallback.ptr = NULL;
     bool ok =
-        mapping_known(r, value, path, "column default before after names starts otherwise keys") &&
+        mapping_known(
+            r, value, path, "column default before after names with else starts otherwise keys") &&
         read_path(r, json_object_get(value, "column"), path, ret) &&
         read_string(r, value, "default", path, &ret->fallback) &&
         read_string(r, value, "before", path, &ret->before) &&
@@ -217,7 +219,9 @@ static bool same_member(const Source *a, const Source *b)
 
 static int member_of(Mapping *m, const Source *source)
 {
-    static_assert(FIELD_COUNT + VARIABLES_MAX <= MAPPING_MEMBERS_MAX, "a place for every source");
+    static_assert(
+        SOURCES_OF_FIELD * FIELD_COUNT + VARIABLES_MAX <= MAPPING_MEMBERS_MAX,
+        "a place for every source");
     if (source->path_count == 0) {
         return -1;
     }
@@ -240,6 +244,34 @@ static bool mapping_source(MappingReader *r, const json_t *value, const char *pa
                                                         : read_transform(r, value, path, ret);
     ret->member = member_of(r->mapping, ret);
     return ok;
+}
+
+// One of the sources within a source: it has none itself.
+static bool inner_source(
+    MappingReader *r, const json_t *value, const char *name, const char *path, const Source **ret)
+{
+    const json_t *inner = json_object_get(value, name);
+    char full[PATH_SIZE];
+    if (inner == NULL) {
+        return true;
+    }
+    if (json_object_get(value, "names") == NULL) {
+        return mapping_wrong(r, path, "'%s' needs 'names'", name);
+    }
+    if (json_object_get(inner, "with") != NULL || json_object_get(inner, "else") != NULL) {
+        return mapping_wrong(r, path, "'%s' has no 'with' or 'else' of its own", name);
+    }
+    snprintf(full, sizeof full, "%.100s.%s", path, name);
+    Source *source = arena_zalloc(r->arena, sizeof *source);
+    *ret = source;
+    return mapping_source(r, inner, full, source);
+}
+
+// "with" and "else": of fields only.
+static bool read_inner(MappingReader *r, const json_t *value, const char *path, Source *source)
+{
+    return inner_source(r, value, "with", path, &source->with) &&
+           inner_source(r, value, "else", path, &source->other);
 }
 
 // ---- the fields ----
@@ -277,6 +309,9 @@ static bool read_variables(MappingReader *r, const json_t *value)
         snprintf(path, sizeof path, "fields.variables.%.60s", key);
         Variable *variable = &m->variables[m->variable_count++];
         variable->name = str_from(key);
+        if (json_object_get(member, "with") != NULL || json_object_get(member, "else") != NULL) {
+            return mapping_wrong(r, path, "'with' and 'else' are not for variables");
+        }
         if (!mapping_source(r, member, path, &variable->source)) {
             return false;
         }
@@ -300,7 +335,8 @@ static bool read_field(MappingReader *r, const json_t *fields, MappingField fiel
     if (!ours) {
         return mapping_wrong(r, path, "is not for \"%s\"", request ? "request" : "event");
     }
-    return mapping_source(r, value, path, &r->mapping->fields[field]);
+    return mapping_source(r, value, path, &r->mapping->fields[field]) &&
+           read_inner(r, value, path, &r->mapping->fields[field]);
 }
 
 const char *field_misfit(MappingField field, Str word)
@@ -343,16 +379,21 @@ static bool check_table(MappingReader *r, MappingField field, json_t *table)
     return true;
 }
 
+static bool check_source(MappingReader *r, MappingField field, const Source *source)
+{
+    return check_constant(r, field, source->value) && check_constant(r, field, source->fallback) &&
+           check_constant(r, field, source->otherwise) && check_table(r, field, source->starts) &&
+           check_table(r, field, source->names);
+}
+
 // An invalid constant of the mapping would reject every row that gets it.
 static bool check_constants(MappingReader *r)
 {
     for (int i = 0; i < FIELD_COUNT; i++) {
         MappingField field = (MappingField)i;
         const Source *source = &r->mapping->fields[field];
-        if (!check_constant(r, field, source->value) ||
-            !check_constant(r, field, source->fallback) ||
-            !check_constant(r, field, source->otherwise) ||
-            !check_table(r, field, source->starts) || !check_table(r, field, source->names)) {
+        if (!check_source(r, field, source) ||
+            (source->other != NULL && !check_source(r, field, source->other))) {
             return false;
         }
     }

@@ -39,6 +39,15 @@ static Written write_moments(const SqlParts *p)
     return w;
 }
 
+// A row that is shown as pending while its request is retried is known by its xmin, which is the
+// transaction that wrote it: as long as nothing else changes the row, no claim takes it. A row that
+// this statement finds locked has another xmin, and cannot be claimed for it is in
+// `pending_feedback`.
+static bool keeps_xmin(const SqlParts *p)
+{
+    return mapping_retries_as_pending(p->sql->mapping);
+}
+
 // Not by ctid: a request that is marked at the same moment must still get its feedback (found by
 // ctid, it would be skipped). IS TRUE: the mapping alone must not be used to find requests.
 static const char *changed_requests(const SqlParts *p)
@@ -47,7 +56,7 @@ static const char *changed_requests(const SqlParts *p)
         p->arena,
         "WITH changed AS (UPDATE " REQUESTS " AS l SET state = n.state, rank = n.rank,"
         " attempts = n.attempts, reason = n.reason,"
-        " ended_at = CASE WHEN n.state IN ('sent', 'failed') THEN n.at END"
+        " ended_at = CASE WHEN n.state IN ('sent', 'failed') THEN n.at END%s"
         " FROM unnest($1::text[], $2::text[], $3::int4[], $4::int4[], $5::text[],"
         " $6::timestamptz[]) AS n (notification_id, state, rank, attempts, reason, at)"
         " WHERE l.notification_id = n.notification_id AND (l.mapping = %s) IS TRUE"
@@ -56,6 +65,9 @@ static const char *changed_requests(const SqlParts *p)
         " latest AS MATERIALIZED (SELECT c.* FROM changed AS c WHERE NOT EXISTS (SELECT "
         "FROM " REQUESTS
         " AS x WHERE x.mapping = %s AND x.row_key = c.row_key AND x.attempt > c.request OFFSET 0))",
+        keeps_xmin(p)
+            ? ", row_xmin = CASE WHEN n.state = 'retrying' THEN pg_current_xact_id()::xid END"
+            : "",
         p->mapping, p->mapping);
 }
 
@@ -121,6 +133,15 @@ static const char *pending_feedback_text(const SqlParts *p)
 // is not its latest, gets no feedback.
 static const char *feedback_retry_text(const SqlParts *p, const Written *w)
 {
+    const char *xmin =
+        !keeps_xmin(p)
+            ? ""
+            : arena_printf(
+                  p->arena,
+                  ", shown AS (UPDATE " REQUESTS " AS l SET row_xmin = pg_current_xact_id()::xid"
+                  " FROM rows AS r WHERE l.mapping = %s AND l.row_key = r.row_key"
+                  " AND l.attempt = r.request AND r.state = 'retrying')",
+                  p->mapping);
     const char *held = w->states[0] == '\0'
                            ? ", rows AS (SELECT WHERE false), held AS (SELECT ''::text AS row_key,"
                              " 0 AS request WHERE false)"
@@ -134,14 +155,15 @@ static const char *feedback_retry_text(const SqlParts *p, const Written *w)
         " n AS MATERIALIZED (SELECT d.*, l.state, l.attempts, l.reason FROM due AS d JOIN " REQUESTS
         " AS l ON l.mapping = %s AND l.row_key = d.row_key AND l.attempt = d.request"
         " WHERE NOT EXISTS (SELECT FROM " REQUESTS " AS x WHERE x.mapping = %s"
-        " AND x.row_key = d.row_key AND x.attempt > d.request OFFSET 0))%s%s,"
+        " AND x.row_key = d.row_key AND x.attempt > d.request OFFSET 0))%s%s%s,"
         " later AS (UPDATE " PENDING " AS u SET next_at = now() + interval '1 s' FROM held AS h"
         " WHERE u.mapping = %s AND u.row_key = h.row_key AND u.attempt = h.request),"
         " gone AS (DELETE FROM " PENDING " AS u USING due AS d WHERE u.mapping = %s"
         " AND u.row_key = d.row_key AND u.attempt = d.request"
         " AND d.row_key NOT IN (SELECT h.row_key FROM held AS h))"
         " SELECT %s, (SELECT count(*) FROM held)",
-        p->mapping, p->mapping, p->mapping, held, w->updates, p->mapping, p->mapping, w->count);
+        p->mapping, p->mapping, p->mapping, held, w->updates, xmin, p->mapping, p->mapping,
+        w->count);
 }
 
 static const char *feedback_later_text(const SqlParts *p)

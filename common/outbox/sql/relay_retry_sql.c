@@ -54,6 +54,29 @@ static const char *failed_rows_text(const SqlParts *p)
         sql_conditions(p->sql, &p->sql->mapping->moments[MOMENT_FAILED], true));
 }
 
+// Failed rows count by the columns that also make a row pending: the index of the claim may serve.
+static const char *tally_text(const SqlParts *p)
+{
+    const Mapping *m = p->sql->mapping;
+    const char *failed =
+        row_says_failed(m)
+            ? arena_printf(
+                  p->arena, "SELECT FROM %s AS t WHERE %s LIMIT $1::int8", p->table,
+                  sql_conditions(p->sql, &m->moments[MOMENT_FAILED], true))
+            : arena_printf(
+                  p->arena,
+                  "SELECT FROM " REQUESTS " AS l WHERE l.mapping = %s AND l.state = 'failed'"
+                  " AND NOT EXISTS (SELECT FROM " REQUESTS " AS x WHERE x.mapping = l.mapping"
+                  " AND x.row_key = l.row_key AND x.attempt > l.attempt) LIMIT $1::int8",
+                  p->mapping);
+    return arena_printf(
+        p->arena,
+        "SELECT 0 AS retries, (SELECT count(*) FROM (%s) AS f) UNION ALL"
+        " SELECT least(l.attempts, %d), count(*) FROM " REQUESTS " AS l WHERE l.mapping = %s"
+        " AND l.state = 'retrying' AND l.attempts > 0 GROUP BY 1",
+        failed, (int)RELAY_RETRIES_MAX, p->mapping);
+}
+
 static const char *failed_requests_text(const SqlParts *p)
 {
     return arena_printf(
@@ -231,6 +254,7 @@ void relay_retry_sql(RelaySql *sql, const SqlParts *p)
     sql->retry = (DbStatement){"outbox_retry", retry_text(p)};
     if (mapping_is_request(sql->mapping)) {
         bool says = row_says_failed(sql->mapping);
+        sql->tally = (DbStatement){"outbox_tally", tally_text(p)};
         sql->failed =
             (DbStatement){"outbox_failed", says ? failed_rows_text(p) : failed_requests_text(p)};
     }

@@ -187,6 +187,15 @@ static const char *untaken_text(const SqlParts *p)
             "0)",
             text, p->mapping, p->id);
     }
+    if (mapping_is_request(m) && mapping_retries_as_pending(m)) {
+        // As feedback left it while its request is retried; who changes the row has it claimed.
+        text = arena_printf(
+            p->arena,
+            "%s AND NOT EXISTS (SELECT FROM stentor_outbox.requests AS y WHERE y.mapping = %s"
+            " AND y.row_key = t.%s::text AND y.state = 'retrying' AND y.row_xmin = t.xmin OFFSET "
+            "0)",
+            text, p->mapping, p->id);
+    }
     if (mapping_is_request(m)) { // its request has ended, and the row does not show it yet
         text = arena_printf(
             p->arena,

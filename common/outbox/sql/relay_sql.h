@@ -35,7 +35,7 @@ enum {
 // States of a request (stentor_outbox.requests.state).
 // noted -> published -> retrying -> sent | failed; again: to be retried (`stentor outbox retry`).
 
-enum { RELAY_KEEP_MAX = MOMENT_COUNT + 3 };
+enum { RELAY_KEEP_MAX = MOMENT_COUNT + 3, RELAY_RETRIES_MAX = 10 };
 
 // How to read a column's text (row.h).
 typedef enum ColumnKind {
@@ -131,6 +131,12 @@ typedef struct RelaySql {
     // timestamptz created_at of the oldest (0: none), int8 claims, int8 refused rows in
     // stentor_outbox.rejected_rows (at most the first parameter). A scan: not for every second.
     DbStatement backlog;
+    // Requests (else sql is NULL): what failed and what is retried. $1::int8 failed rows counted at
+    // most. Rows: int4 0 and int8 the failed rows of the table; then for each number of failed
+    // attempts, up to RELAY_RETRIES_MAX (which counts all above it too), int4 the number and int8
+    // how many requests are retried after so many. A scan of the mapping's requests, and of the
+    // table where no index has failed rows: seldom.
+    DbStatement tally;
     // Housekeeping, each its own transaction, without `plan`: $1::int4 rows at most. One row: int8
     // deleted. Run again soon when it equals the limit.
     DbStatement keep[RELAY_KEEP_MAX];

@@ -59,6 +59,24 @@ static ProtobufCBinaryData hash_of(const Acceptance *a)
     return pb_data(a->address_hash == NULL ? STR_EMPTY : str_of(a->address_hash, ADDRESS_HASH_LEN));
 }
 
+// NULL: the dispatcher's.
+static Stentor__V1__Retries *make_retries(Building *b)
+{
+    const OwnRetries *own = &b->request->retries;
+    if (!has_own_retries(own)) {
+        return NULL;
+    }
+    Stentor__V1__Retries *retries = arena_zalloc(b->arena, sizeof *retries);
+    stentor__v1__retries__init(retries);
+    retries->n_wait_s = own->count;
+    retries->wait_s = arena_array(b->arena, own->count, sizeof *retries->wait_s);
+    for (size_t i = 0; i < own->count; i++) {
+        retries->wait_s[i] = own->wait_s[i];
+    }
+    retries->max_attempts = own->max_attempts;
+    return retries;
+}
+
 static bool build_request(
     Building *b, Stentor__V1__Meta *meta, Stentor__V1__NotificationRequest *event, Error *err)
 {
@@ -88,6 +106,7 @@ static bool build_request(
     event->time_zone = pb_text(b->arena, a->time_zone);
     event->consent_source = pb_text(b->arena, r->consent_source);
     event->consent_at_us = r->consent_at_us;
+    event->retries = make_retries(b);
     Str variables = r->variables.len > 0 ? r->variables : STR("{}");
     event->variables = seal(a->key, a->tenant, b->id, "variables", variables, b->arena);
     return seal_address(b, &event->address, err);

@@ -69,6 +69,16 @@ static bool check_variables(Str json, FieldError *err)
     return is_object || field_error(err, "variables_json", "must be an object");
 }
 
+static OwnRetries retries_of(const Stentor__V1__Retries *retries)
+{
+    return retries == NULL ? (OwnRetries){0}
+                           : (OwnRetries){
+                                 .wait_s = retries->wait_s,
+                                 .count = retries->n_wait_s,
+                                 .max_attempts = retries->max_attempts,
+                             };
+}
+
 static Request request_of(const Stentor__V1__NotifyCommand *c)
 {
     return (Request){
@@ -88,6 +98,7 @@ static Request request_of(const Stentor__V1__NotifyCommand *c)
         .produced_at_us = c->produced_at_us,
         .consent_source = str_from(c->consent_source),
         .consent_at_us = c->consent_at_us,
+        .retries = retries_of(c->retries),
     };
 }
 
@@ -241,8 +252,7 @@ static void take_clean_up(Commands *commands, Delivery *delivery, Str type)
 {
     Str tenant, requested_by;
     Error err = {0};
-    bool ok =
-        cleanup_event_read(&delivery->message, delivery->arena, &tenant, &requested_by, &err);
+    bool ok = cleanup_event_read(&delivery->message, delivery->arena, &tenant, &requested_by, &err);
     if (ok && !str_eq(type, STR(CLEANUP_EVENT_TYPE))) {
         emit_clean_up(delivery, tenant, requested_by);
     }

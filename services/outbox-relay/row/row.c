@@ -280,7 +280,7 @@ static bool read_receiver(RowReader *r, Stentor__V1__NotifyCommand *c)
         return unfit(r, FIELD_RECIPIENT_ID, "is not a recipient's id ('rcp_' and a ULID)");
     }
     if (c->to[0] == '\0') {
-        return recipient.len > 0 || unfit(r, FIELD_TO, "is empty");
+        return recipient.len > 0 || row_empty(r, source_of(r, FIELD_TO), field_name(FIELD_TO));
     }
     return row_address_fits((Channel)c->channel, str_from(c->to), reason) ||
            unfit(r, FIELD_TO, reason);
@@ -292,6 +292,9 @@ static bool read_template(RowReader *r, Stentor__V1__NotifyCommand *c)
         !set_text(r, FIELD_TEMPLATE_VERSION, VERSION_MAX_BYTES, &c->template_version) ||
         !set_text(r, FIELD_LOCALE, LOCALE_MAX_BYTES, &c->locale)) {
         return false;
+    }
+    if (c->template_[0] == '\0') {
+        return row_empty(r, source_of(r, FIELD_TEMPLATE), field_name(FIELD_TEMPLATE));
     }
     const char *why = field_misfit(FIELD_TEMPLATE, str_from(c->template_));
     return why == NULL || unfit(r, FIELD_TEMPLATE, why);
@@ -312,6 +315,21 @@ static bool read_consent(RowReader *r, Stentor__V1__NotifyCommand *c)
            unfit(r, FIELD_CONSENT_SOURCE, "is empty, and there is a consent_at");
 }
 
+// NULL: the installation's.
+static Stentor__V1__Retries *own_retries(RowReader *r)
+{
+    const Mapping *m = r->mapping;
+    if (m->retry_waits == 0 && m->max_attempts == 0) {
+        return NULL;
+    }
+    Stentor__V1__Retries *retries = arena_zalloc(r->arena, sizeof *retries);
+    stentor__v1__retries__init(retries);
+    retries->n_wait_s = m->retry_waits;
+    retries->wait_s = arena_copy(r->arena, m->retry_wait_s, sizeof m->retry_wait_s);
+    retries->max_attempts = m->max_attempts;
+    return retries;
+}
+
 static bool fill_command(RowReader *r, Stentor__V1__NotifyCommand *c)
 {
     Str variables = STR_EMPTY;
@@ -326,6 +344,7 @@ static bool fill_command(RowReader *r, Stentor__V1__NotifyCommand *c)
         c->variables_json = arena_cstr(r->arena, variables);
     }
     c->produced_at_us = r->row->made_at_us;
+    c->retries = own_retries(r);
     return true;
 }
 

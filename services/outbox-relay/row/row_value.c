@@ -204,7 +204,8 @@ static Str choose_by_start(const Source *source, Str text)
     return source->otherwise;
 }
 
-bool row_text(RowReader *r, const Source *source, const char *field, Str *ret)
+// The text before `names`.
+static bool plain_text(RowReader *r, const Source *source, const char *field, Str *ret)
 {
     *ret = STR_EMPTY;
     if (!source->given || source->constant) {
@@ -229,15 +230,58 @@ bool row_text(RowReader *r, const Source *source, const char *field, Str *ret)
         *ret = STR_EMPTY;
         return true;
     }
-    char key[MEMBER_NAME_MAX];
     *ret = cut_after_last(cut_before_first(*ret, source->before), source->after);
     if (source->starts != NULL) {
         *ret = choose_by_start(source, *ret);
-    } else if (source->names != NULL && str_to_c(*ret, key, sizeof key)) {
-        const json_t *name = json_object_get(source->names, key);
-        *ret = name == NULL ? *ret : string_of(name);
     }
     return true;
+}
+
+// The text, and behind a space that of `with`, in the table `names`.
+static bool choose_by_name(RowReader *r, const Source *source, const char *field, Str *ret)
+{
+    char key[MEMBER_NAME_MAX];
+    Str with = STR_EMPTY;
+    if (source->with != NULL && !plain_text(r, source->with, field, &with)) {
+        return false;
+    }
+    Str text =
+        source->with == NULL
+            ? *ret
+            : str_from(arena_printf(r->arena, STR_FMT " " STR_FMT, STR_ARG(*ret), STR_ARG(with)));
+    const json_t *name =
+        str_to_c(text, key, sizeof key) ? json_object_get(source->names, key) : NULL;
+    if (name != NULL) {
+        *ret = string_of(name);
+        return true;
+    }
+    if (source->other != NULL) {
+        return row_text(r, source->other, field, ret);
+    }
+    return source->with == NULL ||
+           row_unfit(r, source, field, "has, with its 'with', no entry in 'names' (HINT: 'else')");
+}
+
+bool row_text(RowReader *r, const Source *source, const char *field, Str *ret)
+{
+    return plain_text(r, source, field, ret) &&
+           (source->names == NULL || source->starts != NULL ||
+            (ret->len == 0 && source->other == NULL) || choose_by_name(r, source, field, ret));
+}
+
+bool row_empty(RowReader *r, const Source *source, const char *field)
+{
+    source = source->other != NULL ? source->other : source;
+    if (!source->given || source->constant || source->path_count == 0) {
+        return row_unfit(r, source, field, "is empty");
+    }
+    json_t *value = NULL;
+    bool there = !value_of(r, source)->is_null &&
+                 (is_picked(r, source) || (find_member(r, source, field, &value) && value != NULL));
+    Str name = str_slice(source->path[source->path_count - 1], 0, 60);
+    return row_unfit(
+        r, source, field, there ? "has an empty member '%.*s'" : "has no member '%.*s'",
+        STR_ARG(name));
 }
 
 // ---- JSON ----

@@ -24,6 +24,8 @@ const char *row_why_no_json(const json_error_t *where);
 // The field as text after all transformations; empty: not given, null or empty. Control characters
 // are not rejected: check them where they matter.
 bool row_text(RowReader *r, const Source *source, const char *field, Str *ret);
+// Fails with what is missing, of a field whose text is empty: "has no member 'body'".
+bool row_empty(RowReader *r, const Source *source, const char *field);
 // The same as packed JSON of any kind; len 0: not given or null.
 bool row_json(RowReader *r, const Source *source, const char *field, Str *ret);
 // The same, which must be an object.

@@ -109,6 +109,32 @@ static void a_used_up_ladder_fails_and_is_buried(void **state)
     wait_acked(stage);
 }
 
+// E: five attempts, whatever the installation's ladder says (60 s, 120 s here).
+static void a_mail_with_retries_of_its_own_counts_every_attempt(void **state)
+{
+    Stage *stage = *state;
+    uint32_t waits[] = {3600};
+    Stentor__V1__Retries retries;
+    stentor__v1__retries__init(&retries);
+    retries.wait_s = waits;
+    retries.n_wait_s = 1;
+    retries.max_attempts = 5;
+    stage->answers[0] = "421 4.7.0"; // throttled, and yet it uses a rung
+    stage->answers[1] = "451 4.3.0";
+    Event event = {.to = "a@example.org", .attempt = 4, .rung = 3, .retries = &retries};
+    int64_t before = clock_now_us();
+    make_and_publish(stage, &event);
+    const Stentor__V1__Deferred *deferred = deferred_at(stage, 0);
+    assert_int_equal(deferred->rendered->rung, 4);
+    assert_int_equal(deferred->rendered->retries->max_attempts, 5);
+    assert_int_equal(deferred->rendered->retries->wait_s[0], 3600);
+    assert_true(deferred->due_at_us >= before + 3600 * INT64_C(1000000)); // the last wait again
+    Event last = {.to = "b@example.org", .attempt = 5, .rung = 4, .retries = &retries};
+    make_and_publish(stage, &last);
+    assert_string_equal(status_at(stage, 1)->reason_code, "retries_exhausted");
+    assert_int_equal(status_at(stage, 1)->attempt->number, 5);
+}
+
 static void a_deferred_mail_carries_its_attempts(void **state)
 {
     Stage *stage = *state;
@@ -583,6 +609,7 @@ int main(void)
         ON_STAGE(a_mail_throttled_for_a_day_goes_up_the_ladder),
         ON_STAGE(a_mail_throttled_for_ever_fails),
         ON_STAGE(a_used_up_ladder_fails_and_is_buried),
+        ON_STAGE(a_mail_with_retries_of_its_own_counts_every_attempt),
         ON_STAGE(a_deferred_mail_carries_its_attempts),
         ON_STAGE(a_mail_near_the_size_limit_leaves_its_oldest_attempts_behind),
         ON_STAGE(the_dead_letter_of_a_used_up_ladder_tells_every_attempt),

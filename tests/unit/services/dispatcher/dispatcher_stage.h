@@ -388,10 +388,11 @@ typedef struct Event {
     bool wrong_checksum;
     uint32_t attempts; // made before, as the event carries them
     uint32_t resends;
-    size_t padding;               // bytes that are not read
-    Stentor__V1__Channel channel; // unspecified: email
-    char id[ID_SIZE];             // out
-    Str packed;                   // out
+    Stentor__V1__Retries *retries; // NULL: none of its own
+    size_t padding;                // bytes that are not read
+    Stentor__V1__Channel channel;  // unspecified: email
+    char id[ID_SIZE];              // out
+    Str packed;                    // out
 } Event;
 
 static inline void on_key(void *ctx, const Error *err)
@@ -477,6 +478,7 @@ static inline void make_event(Stage *stage, Event *event)
     rendered.template_version = (char *)(uintptr_t) "1.0.0";
     rendered.attempt = event->attempt == 0 ? 1 : event->attempt;
     rendered.rung = event->rung;
+    rendered.retries = event->retries;
     rendered.rendered_at_us = clock_now_us() - event->rendered_ago_s * 1000000;
     rendered.accepted_at_us = rendered.rendered_at_us;
     rendered.expires_at_us = event->expires_at_us;

@@ -382,6 +382,107 @@ static void a_row_that_is_reset_under_way_is_the_same_letter(void **state)
     stage_free(stage);
 }
 
+// ---- memo-exact: PENDING between retries ----
+
+static Stage *exact_retrying(int rows)
+{
+    Stage *stage = stage_new(DDL, "memo-exact");
+    insert(stage, rows);
+    Batch batch;
+    stage_claim(stage, "c1", 10, &batch);
+    stage_publish(stage, "c1", &batch);
+    batch_done(&batch);
+    assert_int_equal(
+        stage_tell(
+            stage, &(RowFeedback){REQUEST(1, 1), "retrying", 3, 1, "451", "2026-11-22T10:00:00Z"}),
+        1);
+    return stage;
+}
+
+static void a_row_that_is_retried_is_shown_as_pending_and_not_claimed(void **state)
+{
+    (void)state;
+    Stage *stage = exact_retrying(1);
+    assert_sql(stage, "PENDING 1", "SELECT status || ' ' || retry_count FROM email_outbox");
+    assert_int_equal(stage_claims(stage, "c2", 10), 0);
+    assert_int_equal(stage_backlog(stage, 100), 0);
+    stage_tell(
+        stage, &(RowFeedback){REQUEST(1, 1), "retrying", 4, 2, "451", "2026-11-22T10:01:00Z"});
+    assert_int_equal(stage_claims(stage, "c3", 10), 0);
+    stage_tell(stage, &(RowFeedback){REQUEST(1, 1), "sent", 40, 2, NULL, "2026-11-22T10:02:00Z"});
+    assert_sql(stage, "SENT 2", "SELECT status || ' ' || retry_count FROM email_outbox");
+    stage_free(stage);
+}
+
+// The same request: it is not sent twice. After its end another one.
+static void an_operator_s_update_to_pending_is_claimed(void **state)
+{
+    (void)state;
+    Stage *stage = exact_retrying(1);
+    Batch batch;
+    const char *reset = "UPDATE email_outbox SET status = 'PENDING', retry_count = 0,"
+                        " error_message = NULL, meta_updated_at = now()";
+    stage_sql(stage, reset);
+    stage_claim(stage, "c2", 10, &batch);
+    assert_int_equal(batch.count, 1);
+    assert_int_equal(batch_attempt(&batch, 0), 1);
+    assert_int_equal(stage_note(stage, "c2", &batch), 1);
+    assert_int_equal(stage_mark(stage, &batch, 0, 1), 0); // its feedback is newer
+    assert_true(stage_release(stage, "c2"));
+    batch_done(&batch);
+    stage_tell(
+        stage, &(RowFeedback){REQUEST(1, 1), "failed", 41, 5, "451", "2026-11-22T10:01:00Z"});
+    assert_sql(stage, "FAILED 5", "SELECT status || ' ' || retry_count FROM email_outbox");
+    stage_sql(stage, reset);
+    stage_claim(stage, "c3", 10, &batch);
+    assert_int_equal(batch_attempt(&batch, 0), 2);
+    batch_done(&batch);
+    stage_free(stage);
+}
+
+static void a_held_row_that_is_retried_is_not_claimed_once_it_is_written(void **state)
+{
+    (void)state;
+    Stage *stage = exact_retrying(2);
+    int64_t held = 0;
+    stage_sql(stage, "BEGIN; SELECT FROM email_outbox WHERE id = '" ROW(2) "' FOR UPDATE");
+    stage_tell(
+        stage, &(RowFeedback){REQUEST(2, 1), "retrying", 3, 1, "451", "2026-11-22T10:00:00Z"});
+    stage_sql(stage, "COMMIT");
+    assert_sql(stage, "SENDING", "SELECT status FROM email_outbox WHERE id = '" ROW(2) "'");
+    assert_int_equal(tell_row(stage, ROW(2), &held), 1);
+    assert_sql(stage, "PENDING", "SELECT status FROM email_outbox WHERE id = '" ROW(2) "'");
+    assert_int_equal(stage_claims(stage, "c2", 10), 0);
+    stage_free(stage);
+}
+
+// E37, E38.
+static void failed_rows_and_retries_are_tallied(void **state)
+{
+    (void)state;
+    Stage *stage = exact_retrying(4);
+    const char *at = "2026-11-22T10:00:00Z";
+    stage_tell(stage, &(RowFeedback){REQUEST(2, 1), "retrying", 14, 12, "451", at});
+    stage_tell(stage, &(RowFeedback){REQUEST(3, 1), "failed", 41, 5, "451", at});
+    stage_tell(stage, &(RowFeedback){REQUEST(4, 1), "failed", 41, 5, "451", at});
+    for (int most = 1; most <= 9; most += 8) {
+        DbTxn *txn = db_txn_new(stage->fx->pool);
+        db_i64(db_txn_add(txn, &stage->sql->tally, NULL), most);
+        Answer answer = {0};
+        submit_and_wait(stage->fx, txn, &answer);
+        assert_int_equal(answer.err.kind, ERROR_NONE);
+        int64_t found[RELAY_RETRIES_MAX + 1] = {0};
+        for (int i = 0; i < db_rows(answer.rows[0]); i++) {
+            found[db_get_int(answer.rows[0], i, 0)] = db_get_int(answer.rows[0], i, 1);
+        }
+        assert_int_equal(found[0], most == 1 ? 1 : 2);
+        assert_int_equal(found[1], 1);
+        assert_int_equal(found[RELAY_RETRIES_MAX], 1);
+        answer_clear(&answer);
+    }
+    stage_free(stage);
+}
+
 static void a_row_that_does_not_fit_is_failed_and_the_others_go_on(void **state)
 {
     (void)state;
@@ -633,6 +734,10 @@ int main(void)
         cmocka_unit_test(a_late_row_gets_the_later_status),
         cmocka_unit_test(a_row_that_is_reset_after_its_end_is_another_letter),
         cmocka_unit_test(a_row_that_is_reset_under_way_is_the_same_letter),
+        cmocka_unit_test(a_row_that_is_retried_is_shown_as_pending_and_not_claimed),
+        cmocka_unit_test(an_operator_s_update_to_pending_is_claimed),
+        cmocka_unit_test(a_held_row_that_is_retried_is_not_claimed_once_it_is_written),
+        cmocka_unit_test(failed_rows_and_retries_are_tallied),
         cmocka_unit_test(a_row_that_does_not_fit_is_failed_and_the_others_go_on),
         cmocka_unit_test(what_could_not_be_published_is_pending_again),
         cmocka_unit_test(a_dead_relays_claim_is_adopted_with_its_attempts),

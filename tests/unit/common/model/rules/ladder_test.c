@@ -179,6 +179,54 @@ static void replies_are_distinguished(void **state)
     }
 }
 
+static void a_request_may_have_a_ladder_of_its_own(void **state)
+{
+    (void)state;
+    static const uint32_t waits[] = {5, 7};
+    static const struct {
+        size_t count;
+        uint32_t max_attempts;
+        uint32_t wanted_count;
+        int32_t wanted[4];
+    } rows[] = {
+        {0, 0, 3, {10, 20, 30}},     // nothing of its own
+        {2, 0, 2, {5, 7}},           // as many attempts as there are waits, and one
+        {2, 5, 4, {5, 7, 7, 7}},     // the last one is repeated
+        {2, 2, 1, {5}},              // cut
+        {0, 5, 4, {10, 20, 30, 30}}, // the installation's waits
+        {0, 1, 0, {0}},              // no retry
+        {2, 1, 0, {0}},
+    };
+    const Ladder base = {.rung_s = {10, 20, 30}, .count = 3};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const OwnRetries own = {waits, rows[i].count, rows[i].max_attempts};
+        Ladder ladder;
+        assert_true(ladder_own(&base, &own, &ladder, NULL));
+        assert_int_equal(ladder.count, rows[i].wanted_count);
+        for (uint32_t rung = 0; rung < ladder.count; rung++) {
+            assert_int_equal(ladder.rung_s[rung], rows[i].wanted[rung]);
+        }
+    }
+}
+
+static void a_ladder_of_a_request_has_bounds(void **state)
+{
+    (void)state;
+    static const uint32_t none[] = {0}, week[] = {LADDER_WAIT_MAX_S + 1};
+    static const uint32_t many[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    static const OwnRetries bad[] = {{none, 1, 0}, {week, 1, 0}, {many, 11, 0}, {NULL, 0, 12}};
+    const Ladder base = ladder_default();
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        Error err = {0};
+        Ladder ladder;
+        assert_false(ladder_own(&base, &bad[i], &ladder, &err));
+        assert_int_equal(err.kind, ERROR_PERMANENT);
+    }
+    Ladder ladder;
+    assert_true(ladder_own(&base, &(OwnRetries){many, 10, 11}, &ladder, NULL));
+    assert_int_equal(ladder.count, LADDER_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +238,8 @@ int main(void)
         cmocka_unit_test(each_channel_has_its_own_ladder_and_the_others_the_default),
         cmocka_unit_test(ladders_that_are_none_are_refused_by_name),
         cmocka_unit_test(replies_are_distinguished),
+        cmocka_unit_test(a_request_may_have_a_ladder_of_its_own),
+        cmocka_unit_test(a_ladder_of_a_request_has_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,8 +81,8 @@ static Str read_file(const char *name, char *out, size_t size)
 static void the_shipped_mappings_are_read(void **state)
 {
     (void)state;
-    static const char *const names[] = {
-        "memo", "bookworm", "bookworm-bus", "tenant-service", "hotel"};
+    static const char *const names[] = {"memo",         "memo-exact",     "bookworm",
+                                        "bookworm-bus", "tenant-service", "hotel"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char json[8192];
         Error err = {0};
@@ -91,7 +91,7 @@ static void the_shipped_mappings_are_read(void **state)
             fail_msg("%s: %s", names[i], err.text);
         }
         assert_true(str_eq(m->name, str_from(names[i])));
-        assert_int_equal(mapping_is_request(m), i < 2);
+        assert_int_equal(mapping_is_request(m), i < 3);
         assert_int_equal(m->keep_count, 1);
         mapping_free(m);
     }
@@ -140,6 +140,79 @@ static void what_is_read_is_what_stands_there(void **state)
     assert_int_equal(mapping_refusal(m), MOMENT_FAILED);
     assert_int_equal(m->backlog_alert, 1000);
     mapping_free(m);
+}
+
+static void retries_are_read_and_may_show_a_row_as_pending(void **state)
+{
+    (void)state;
+    char json[8192];
+    Mapping *m = mapping_read(read_file("memo-exact", json, sizeof json), NULL);
+    assert_non_null(m);
+    assert_int_equal(m->max_attempts, 5);
+    assert_int_equal(m->retry_waits, 1);
+    assert_int_equal(m->retry_wait_s[0], 5);
+    assert_true(mapping_retries_as_pending(m));
+    mapping_free(m);
+    m = mapping_read(read_file("memo", json, sizeof json), NULL);
+    assert_int_equal(m->max_attempts + m->retry_waits, 0);
+    assert_false(mapping_retries_as_pending(m)); // SENDING
+    mapping_free(m);
+    m = mapping_read(read_file("bookworm", json, sizeof json), NULL);
+    assert_false(mapping_retries_as_pending(m)); // pending all the time, and not claimed meanwhile
+    mapping_free(m);
+    m = read_with("retries", "{\"waits\": [\"1s\", \"15m\", \"7d\"]}");
+    assert_int_equal(m->max_attempts, 0);
+    assert_int_equal(m->retry_wait_s[2], 7 * 86400);
+    mapping_free(m);
+    assert_refused("retries", "5", "retries: must be an object");
+    assert_refused("retries", "{}", "retries: must be an object");
+    assert_refused("retries", "{\"max_attempts\": 0}", "retries.max_attempts: must be");
+    assert_refused("retries", "{\"max_attempts\": 12}", "retries.max_attempts: must be");
+    assert_refused("retries", "{\"max_attempts\": \"5\"}", "retries.max_attempts: must be");
+    assert_refused("retries", "{\"waits\": []}", "retries.waits: must be a list of 1 to 10");
+    assert_refused("retries", "{\"waits\": [\"8d\"]}", "retries.waits: must be spans");
+    assert_refused("retries", "{\"waits\": [5]}", "retries.waits: must be spans");
+    assert_refused(
+        "retries", "{\"waits\": [\"5s\"], \"most\": 1}", "retries.most: is not a member");
+}
+
+static void sources_within_a_source_are_for_names_of_a_field(void **state)
+{
+    (void)state;
+#define FIELDS(template, more)                                                                     \
+    "{\"tenant\": {\"value\": \"acme\"}, \"to\": \"a\", \"template\": " template more "}"
+    Mapping *m = read_with(
+        "fields", FIELDS(
+                      "{\"column\": \"e\", \"with\": \"n->x\", \"names\": {\"a b\": \"t\"}, "
+                      "\"else\": {\"value\": \"u\"}}",
+                      ""));
+    const Source *source = &m->fields[FIELD_TEMPLATE];
+    assert_int_equal(source->with->path_count, 1);
+    assert_true(source->other->constant);
+    mapping_free(m);
+    assert_refused(
+        "fields", FIELDS("{\"column\": \"e\", \"with\": \"n\"}", ""),
+        "fields.template: 'with' needs 'names'");
+    assert_refused(
+        "fields",
+        FIELDS(
+            "{\"column\": \"e\", \"names\": {\"a\": \"t\"}, \"else\": {\"column\": "
+            "\"f\", \"names\": {\"a\": \"t\"}, \"else\": \"g\"}}",
+            ""),
+        "fields.template: 'else' has no 'with' or 'else' of its own");
+    assert_refused(
+        "fields",
+        FIELDS(
+            "{\"column\": \"e\", \"names\": {\"a\": \"t\"}, \"else\": {\"value\": "
+            "\"No Key\"}}",
+            ""),
+        "fields.template: 'No Key' is not a template's key");
+    assert_refused(
+        "fields",
+        FIELDS(
+            "\"e\"", ", \"variables\": {\"v\": {\"column\": \"e\", \"names\": "
+                     "{\"a\": \"b\"}, \"else\": \"f\"}}"),
+        "fields.variables.v: 'with' and 'else' are not for variables");
 }
 
 static void values_of_all_kinds_are_assigned(void **state)
@@ -300,6 +373,8 @@ int main(void)
         cmocka_unit_test(the_shipped_mappings_are_read),
         cmocka_unit_test(the_first_example_of_the_manual_is_read),
         cmocka_unit_test(what_is_read_is_what_stands_there),
+        cmocka_unit_test(retries_are_read_and_may_show_a_row_as_pending),
+        cmocka_unit_test(sources_within_a_source_are_for_names_of_a_field),
         cmocka_unit_test(values_of_all_kinds_are_assigned),
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(an_events_mapping_has_its_own_rules),

@@ -58,7 +58,11 @@ static void a_bad_command_is_permanent_and_names_the_field(void **state)
     char list[] = "[1]";
     char torn[] = "{\"a\":";
     char injected[] = "A\r\nBcc: x";
-    Stentor__V1__NotifyCommand bad[] = {good(), good(), good(), good(), good(), good(), good()};
+    Stentor__V1__NotifyCommand bad[] = {good(), good(), good(), good(),
+                                        good(), good(), good(), good()};
+    Stentor__V1__Retries many;
+    stentor__v1__retries__init(&many);
+    many.max_attempts = 12;
     bad[0].to = no_at_sign;
     bad[1].variables_json = list;
     bad[2].variables_json = torn;
@@ -66,9 +70,10 @@ static void a_bad_command_is_permanent_and_names_the_field(void **state)
     bad[4].channel = STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK;
     bad[5].priority = (Stentor__V1__Priority)77;
     bad[6].expires_at_us = NOW_US - 1;
-    static const char *const FIELDS[] = {"'to'",        "'variables_json'", "'variables_json'",
-                                         "'to.name'",   "'channel'",        "'priority'",
-                                         "'expires_at'"};
+    bad[7].retries = &many;
+    static const char *const FIELDS[] = {"'to'",         "'variables_json'", "'variables_json'",
+                                         "'to.name'",    "'channel'",        "'priority'",
+                                         "'expires_at'", "'retries'"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         Request request;
         Error err = {0};

@@ -256,10 +256,94 @@ static void picked_members_make_the_same_message(void **state)
     pick(picked, "payload", "subject", "\"\xff");
     assert_unfit(picked, "fields.variables.subject (column 'payload') is not UTF-8");
     pick(picked, "payload", "body", NULL);
-    assert_unfit(
-        picked, "fields.template (column 'payload') is not a template's key: [a-z0-9_-]{1,64}");
+    assert_unfit(picked, "fields.template (column 'payload') has no member 'body'");
+    pick(picked, "payload", "body", "\"");
+    assert_unfit(picked, "fields.template (column 'payload') has an empty member 'body'");
     bench_free(read);
     bench_free(picked);
+}
+
+// E44: it said that the payload was not a template's key.
+static void a_payload_without_a_body_says_so(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"{\"subject\": \"s\"}", "has no member 'body'"},
+        {"{\"subject\": \"s\", \"body\": null}", "has no member 'body'"},
+        {"{\"subject\": \"s\", \"body\": \"\"}", "has an empty member 'body'"},
+        {"[]", "has no member 'body'"},
+    };
+    Bench *b = memo();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        set(b, "payload", COLUMN_JSON, rows[i][0]);
+        assert_unfit(
+            b, arena_printf(b->arena, "fields.template (column 'payload') %s", rows[i][1]));
+    }
+    bench_free(b);
+}
+
+#define BY_TYPES                                                                                   \
+    "{\"name\": \"n\", \"table\": \"t\", \"publish\": \"request\", \"id\": \"id\","                \
+    " \"order_by\": \"nr\", \"pending\": {\"s\": 0}, \"moments\": {\"sent\": {\"s\": 1}},"         \
+    " \"fields\": {\"tenant\": {\"value\": \"acme\"}, \"to\": \"a\", \"template\": {"              \
+    "\"column\": \"event_type\", \"with\": \"notification_type\", \"names\": {\"memo.created "     \
+    "MEMO_CREATED\": \"memo-created\", \"memo.created MEMO_URGENT\": \"memo-urgent\"}%s}}}"
+
+static const char *template_by(Bench *b, const char *event, const char *notification)
+{
+    set(b, "event_type", COLUMN_TEXT, event);
+    set(b, "notification_type", COLUMN_TEXT, notification);
+    assert_true(make(b));
+    return command_of(b)->template_;
+}
+
+// E15: event_type and notification_type choose the words.
+static void two_columns_choose_the_template(void **state)
+{
+    (void)state;
+    char json[1024];
+    snprintf(
+        json, sizeof json, BY_TYPES,
+        ", \"else\": {\"column\": \"body\", \"starts\": {\"<\": \"html\"},"
+        " \"otherwise\": \"text\"}");
+    Bench *b = bench_of(str_from(json));
+    set(b, "a", COLUMN_TEXT, "reader@example.com");
+    set(b, "body", COLUMN_TEXT, "<p>");
+    assert_string_equal(template_by(b, "memo.created", "MEMO_CREATED"), "memo-created");
+    assert_string_equal(template_by(b, "memo.created", "MEMO_URGENT"), "memo-urgent");
+    assert_string_equal(template_by(b, "memo.closed", "MEMO_CREATED"), "html");
+    assert_string_equal(template_by(b, "memo.created", NULL), "html");
+    assert_string_equal(template_by(b, NULL, "MEMO_CREATED"), "html");
+    set(b, "body", COLUMN_TEXT, NULL);
+    assert_unfit(b, "fields.template (column 'body') is empty");
+    bench_free(b);
+    snprintf(json, sizeof json, BY_TYPES, "");
+    b = bench_of(str_from(json));
+    set(b, "a", COLUMN_TEXT, "reader@example.com");
+    assert_string_equal(template_by(b, "memo.created", "MEMO_CREATED"), "memo-created");
+    set(b, "event_type", COLUMN_TEXT, "memo.closed");
+    assert_unfit(
+        b, "fields.template (column 'event_type') has, with its 'with', no entry in 'names' (HINT: "
+           "'else')");
+    bench_free(b);
+}
+
+static void a_mapping_s_retries_travel_with_the_command(void **state)
+{
+    (void)state;
+    Bench *b = memo();
+    assert_true(make(b));
+    assert_null(command_of(b)->retries); // the installation's
+    bench_free(b);
+    b = bench_new("memo-exact");
+    set(b, "recipient_email", COLUMN_TEXT, "reader@example.com");
+    set(b, "payload", COLUMN_JSON, "{\"subject\": \"s\", \"body\": \"Hello\"}");
+    assert_true(make(b));
+    const Stentor__V1__Retries *retries = command_of(b)->retries;
+    assert_int_equal(retries->max_attempts, 5);
+    assert_int_equal(retries->n_wait_s, 1);
+    assert_int_equal(retries->wait_s[0], 5);
+    bench_free(b);
 }
 
 static void variables_over_the_limit_are_refused(void **state)
@@ -567,6 +651,9 @@ int main(void)
         cmocka_unit_test(a_rows_consent_is_both_columns_or_neither),
         cmocka_unit_test(a_request_that_does_not_fit_is_refused_by_its_column),
         cmocka_unit_test(picked_members_make_the_same_message),
+        cmocka_unit_test(a_payload_without_a_body_says_so),
+        cmocka_unit_test(two_columns_choose_the_template),
+        cmocka_unit_test(a_mapping_s_retries_travel_with_the_command),
         cmocka_unit_test(variables_over_the_limit_are_refused),
         cmocka_unit_test(variables_keep_the_kinds_of_their_columns),
         cmocka_unit_test(a_json_and_a_jsonb_column_make_the_same_variables),
