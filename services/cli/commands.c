@@ -49,9 +49,11 @@ const Command commands[] = {
      "give a program that reads a tenant's statuses a NATS user of its own, in the folder of init; prints its password\n"
      "  It may make the consumers NAME and NAME-0 to NAME-7 on the stream STATUS, and sees nothing but the tenant's statuses.\n"
      "  --tenant TENANT               default: STENTOR_TENANT" INIT_FOLDER_HELP, cmd_subscriber_create, NULL},
-    {"migrate", "", 0, 0, "bootstrap replicas= bytes-scale-percent= ack-wait-ms= passwords= skip-nats skip-database json",
+    {"migrate", "", 0, 0, "bootstrap check replicas= bytes-scale-percent= ack-wait-ms= passwords= skip-nats skip-database json",
      "bring the schemas of Postgres and the streams and consumers of NATS to this version; safe to repeat\n"
      "  --bootstrap              as a superuser, first create roles, rights and owner; the rest runs as stentor_owner\n"
+     "  --check                  change nothing: name each object of Postgres that is not as the migrations make it; exit status 1 when\n"
+     "                           there is one. They run in a database of their own, for which STENTOR_SUPERUSER_URL is needed\n"
      "  --replicas N             copies of each stream: 1 (default of a new installation) or 3; not given: as it is\n"
      "  --bytes-scale-percent N  size limit of each stream in percent of the built-in one; not given: as it is\n"
      "  --ack-wait-ms N          redeliver a message that a worker has not settled after this time (default 30000)\n"

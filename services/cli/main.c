@@ -20,7 +20,7 @@ static const Option settings_table[] = {
     {"STENTOR_NATS_USER",     OPTION_TEXT, offsetof(Settings, session.user),     "", 0, 0, false, "NATS user"},
     {"STENTOR_NATS_PASSWORD", OPTION_TEXT, offsetof(Settings, session.password), "", 0, 0, true,  "password of the NATS user"},
     {"STENTOR_DATABASE_URL",  OPTION_TEXT, offsetof(Settings, database_url),  "", 0, 0, true,  "Postgres connection string"},
-    {"STENTOR_SUPERUSER_URL", OPTION_TEXT, offsetof(Settings, superuser_url), "", 0, 0, true,  "Postgres connection string of a superuser, for `init` only"},
+    {"STENTOR_SUPERUSER_URL", OPTION_TEXT, offsetof(Settings, superuser_url), "", 0, 0, true,  "Postgres connection string of a superuser, for `init` and `migrate --check` only"},
     {"STENTOR_API_URL",       OPTION_TEXT, offsetof(Settings, api_url),       "http://127.0.0.1:8080", 0, 0, false, "address of the API"},
     {"STENTOR_API_KEY",       OPTION_TEXT, offsetof(Settings, api_key),       "", 0, 0, true,  "API key of the commands that ask the API"},
     {"STENTOR_API_CA_FILE",   OPTION_TEXT, offsetof(Settings, api_ca_file),   "", 0, 0, false, "certificate authorities of an API over HTTPS, in PEM; not set: those of the system"},

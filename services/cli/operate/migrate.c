@@ -217,6 +217,9 @@ int cmd_migrate(Cli *cli)
 {
     Error err = {0};
     Accounts accounts = {0};
+    if (args_has(&cli->args, "check")) {
+        return migrate_check(cli);
+    }
     bool ok = (!args_has(&cli->args, "passwords") || read_accounts(cli, &accounts, &err)) &&
               migrate_all(cli, &accounts, &err);
     return ok ? EXIT_DONE : cli_fail(cli, &err);
