@@ -39,6 +39,16 @@ bool db_pool_ready(const DbPool *pool); // at least one live connection
 // full, it is read-only); NULL: nothing is known against it. For an operator's eyes only.
 const char *db_pool_trouble(const DbPool *pool);
 int db_pool_pending(const DbPool *pool); // submitted and not yet answered
+typedef struct DbPoolStats {
+    int busy;    // connections with a transaction under way
+    int idle;    // connections without one
+    int absent;  // connections that are being made again
+    int waiting; // transactions that wait for a connection
+} DbPoolStats;
+DbPoolStats db_pool_stats(const DbPool *pool);
+// From now on it gets the time of each transaction from its sending to its answer, errors too.
+typedef void (*DbTimed)(void *ctx, double seconds);
+void db_pool_on_timed(DbPool *pool, DbTimed on_timed, void *ctx);
 uv_loop_t *db_pool_loop(const DbPool *pool);
 
 // ---- transaction ----

@@ -49,6 +49,8 @@ struct DbPool {
     Error last_error;    // of a connection
     uint64_t refused_ms; // when a write was last refused; 0: never
     Error refused;
+    DbTimed on_timed;
+    void *timed_ctx;
     void (*on_closed)(void *ctx);
     void *ctx;
 };
@@ -141,6 +143,7 @@ static void pump(DbPool *pool)
          conn = find_idle(pool)) {
         DbTxn *txn = pop_txn(&pool->waiting);
         Error err = {0};
+        txn->sent_ns = uv_hrtime();
         if (!db_conn_send(conn, txn, &err)) {
             answer_later(pool, txn, &err);
         }
@@ -183,6 +186,9 @@ static void on_conn_answered(void *ctx, DbConn *conn, DbTxn *txn, const Error *e
 {
     (void)conn;
     DbPool *pool = ctx;
+    if (pool->on_timed != NULL) {
+        pool->on_timed(pool->timed_ctx, (double)(uv_hrtime() - txn->sent_ns) / 1e9);
+    }
     answer(pool, txn, err);
     pump(pool); // the server works on the next while on_done runs
     if (!pool->closing) {
@@ -318,6 +324,26 @@ bool db_pool_ready(const DbPool *pool)
         }
     }
     return false;
+}
+
+DbPoolStats db_pool_stats(const DbPool *pool)
+{
+    DbPoolStats stats = {.waiting = pool->waiting.count};
+    for (int i = 0; i < pool->conn_count; i++) {
+        const DbConn *conn = pool->conns[i];
+        bool live = conn != NULL && db_conn_live(conn);
+        bool idle = live && db_conn_idle(conn);
+        stats.idle += idle ? 1 : 0;
+        stats.busy += live && !idle ? 1 : 0;
+        stats.absent += live ? 0 : 1;
+    }
+    return stats;
+}
+
+void db_pool_on_timed(DbPool *pool, DbTimed on_timed, void *ctx)
+{
+    pool->on_timed = on_timed;
+    pool->timed_ctx = ctx;
 }
 
 const char *db_pool_trouble(const DbPool *pool)

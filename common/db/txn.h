@@ -52,6 +52,7 @@ struct DbTxn {
     bool answered; // and without an error: the results may be read
     DbDone on_done;
     void *ctx;
+    uint64_t sent_ns;     // uv_hrtime() when it was sent
     uint64_t deadline_ms; // loop time until which it may wait for a connection
 };
 

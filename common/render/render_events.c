@@ -243,6 +243,7 @@ static Stentor__V1__Rendered rendered_head(const Job *job, const CompiledLocale 
     rendered.address_hash = request->address_hash;
     rendered.address = request->address;
     rendered.accepted_at_us = request->accepted_at_us;
+    rendered.due_at_us = request->due_at_us;
     rendered.rendered_at_us = job->now_us;
     rendered.expires_at_us = request->expires_at_us;
     rendered.resends = request->resends;

@@ -399,6 +399,64 @@ static void register_build_info(Service *service)
     buf_done(&labels);
 }
 
+static double read_db_busy(void *ctx)
+{
+    const Service *service = ctx;
+    return service->pool != NULL ? db_pool_stats(service->pool).busy : 0;
+}
+
+static double read_db_idle(void *ctx)
+{
+    const Service *service = ctx;
+    return service->pool != NULL ? db_pool_stats(service->pool).idle : 0;
+}
+
+static double read_db_absent(void *ctx)
+{
+    const Service *service = ctx;
+    return service->pool != NULL ? db_pool_stats(service->pool).absent : 0;
+}
+
+static double read_db_waiting(void *ctx)
+{
+    const Service *service = ctx;
+    return service->pool != NULL ? db_pool_stats(service->pool).waiting : 0;
+}
+
+static void on_db_timed(void *ctx, double seconds)
+{
+    metric_observe(((const Service *)ctx)->db_seconds, seconds);
+}
+
+void admin_time_database(Service *service)
+{
+    db_pool_on_timed(service->pool, on_db_timed, service);
+}
+
+static void register_database(Service *service)
+{
+    static const double bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                    0.25,   0.5,   1,      2.5,   5,    10};
+    static const char *const name = "stentor_db_connections";
+    static const char *const help = "Connections to Postgres by what they do";
+    Metrics *m = service->metrics;
+    metrics_gauge_fn(
+        m, "stentor_db_ready", "", "1 while connected to Postgres.", read_db_ready, service);
+    metrics_gauge_fn(
+        m, "stentor_db_pending", "", "Transactions that wait for their answer.", read_db_pending,
+        service);
+    metrics_gauge_fn(
+        m, "stentor_db_waiting", "", "Of these, those that wait for a connection.",
+        read_db_waiting, service);
+    metrics_gauge_fn(m, name, "state=\"busy\"", help, read_db_busy, service);
+    metrics_gauge_fn(m, name, "state=\"idle\"", help, read_db_idle, service);
+    metrics_gauge_fn(m, name, "state=\"absent\"", help, read_db_absent, service);
+    service->db_seconds = metrics_histogram(
+        m, "stentor_db_transaction_seconds", "",
+        "From sending a transaction to Postgres to its answer; one carries a whole batch.", bounds,
+        sizeof bounds / sizeof *bounds);
+}
+
 void admin_register_metrics(Service *service)
 {
     static const double bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
@@ -420,11 +478,7 @@ void admin_register_metrics(Service *service)
     register_repeats(service);
     register_clocks(service);
     if (service->spec->wants_database) {
-        metrics_gauge_fn(
-            m, "stentor_db_ready", "", "1 while connected to Postgres.", read_db_ready, service);
-        metrics_gauge_fn(
-            m, "stentor_db_pending", "", "Transactions that wait for their answer.",
-            read_db_pending, service);
+        register_database(service);
     }
     service->lag = metrics_histogram(
         m, "stentor_loop_lag_seconds", "", "How late the event loop was, sampled twice a second.",

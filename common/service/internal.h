@@ -102,6 +102,7 @@ struct Service {
     int fail_code; // of a failure
     uint64_t lag_seen_ns;
     Metric *lag;
+    Metric *db_seconds;
 };
 
 // ---- the master key ----
@@ -122,6 +123,7 @@ void database_begin_check(Service *service);
 
 bool admin_open(Service *service, Error *err);
 void admin_register_metrics(Service *service);
+void admin_time_database(Service *service); // once there is a pool
 // Appends why the service is not ready; false when it is not.
 bool admin_ready(Service *service, Buf *reasons);
 // Twice a second: readiness for systemd, and the clocks.

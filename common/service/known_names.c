@@ -68,6 +68,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     // digest-flusher
     "STENTOR_FLUSHER_LEASE_MS",
     "STENTOR_TRIM_MS",
+    "STENTOR_FIGURES_MS",
     // dispatcher
     "STENTOR_SMTP_URL",
     "STENTOR_SMTP_URL_FILE",

@@ -283,6 +283,7 @@ static bool open_parts(Service *service, Error *err)
             .connections = (int)o->database_connections,
         };
         service->pool = db_pool_new(&service->loop, &pool);
+        admin_time_database(service);
     }
     return service->bus != NULL;
 }

@@ -10,6 +10,8 @@
 #include "services/digest-flusher/digest_sql.h"
 #include "services/digest-flusher/due_work_sql.h"
 #include "services/digest-flusher/emit.h"
+#include "services/digest-flusher/figures/pending.h"
+#include "services/digest-flusher/figures/tables.h"
 #include "services/digest-flusher/flush.h"
 #include "services/digest-flusher/intake.h"
 #include "services/digest-flusher/trimmer.h"
@@ -20,6 +22,7 @@ typedef struct FlusherOptions {
     int64_t lease_ms;
     int64_t trim_ms;
     int64_t share_per_s;
+    int64_t figures_ms;
 } FlusherOptions;
 
 typedef struct Flusher {
@@ -31,6 +34,8 @@ typedef struct Flusher {
     DigestPeople *people;
     Projector *projector; // of PEOPLE
     Trimmer *trimmer;
+    Pending *pending;
+    Tables *tables;
     uv_timer_t backlog_timer;
     bool counting;
     bool passes_stopped;
@@ -257,6 +262,10 @@ static bool start_flusher(Service *service, const void *options, void **ret_stat
     open_projector(flusher);
     flusher->trimmer = trimmer_new(
         service_bus(service), service_pool(service), service_metrics(service), own->trim_ms);
+    flusher->pending = pending_new(
+        service_bus(service), service_pool(service), service_metrics(service), own->figures_ms);
+    flusher->tables =
+        tables_new(service_loop(service), service_pool(service), service_metrics(service));
     uv_timer_init(service_loop(service), &flusher->backlog_timer);
     flusher->backlog_timer.data = flusher;
     uv_timer_start(&flusher->backlog_timer, on_backlog_timer, 1000, BACKLOG_PERIOD_MS);
@@ -295,6 +304,12 @@ static void on_part_stopped(void *ctx)
     case 3:
         trimmer_stop(flusher->trimmer, on_part_stopped, flusher);
         break;
+    case 4:
+        pending_stop(flusher->pending, on_part_stopped, flusher);
+        break;
+    case 5:
+        tables_stop(flusher->tables, on_part_stopped, flusher);
+        break;
     default:
         flusher->passes_stopped = true;
         uv_timer_stop(&flusher->backlog_timer);
@@ -312,6 +327,8 @@ static void stop_flusher(void *state)
 static void free_flusher(void *state)
 {
     Flusher *flusher = state;
+    tables_free(flusher->tables);
+    pending_free(flusher->pending);
     trimmer_free(flusher->trimmer);
     projector_free(flusher->projector);
     digest_people_free(flusher->people);
@@ -328,6 +345,8 @@ static const Option options_table[] = {
      "how long claimed work is held before another replica may publish it, in ms"},
     {"STENTOR_TRIM_MS", OPTION_INT, offsetof(FlusherOptions, trim_ms), "15000", 1000, 3600000, false,
      "pause between two checks for nearly full streams, in ms"},
+    {"STENTOR_FIGURES_MS", OPTION_INT, offsetof(FlusherOptions, figures_ms), "15000", 500, 3600000, false,
+     "pause between two counts of what waits for each service, in ms"},
     {"STENTOR_TENANT_SHARE", OPTION_INT, offsetof(FlusherOptions, share_per_s), "100", 0, FAIR_SHARE_PER_S_MAX, false,
      "due notifications a second of one tenant that keep their lane, per lane and process; others take a lower one; 0: no limit"},
 };

@@ -93,7 +93,7 @@ static bool read_request(const Deferred *deferred, Arena *arena, DueWork *work, 
         return error_set(
             err, ERROR_PERMANENT, "reason is '%s', and request is missing", deferred->reason);
     }
-    const Stentor__V1__NotificationRequest *request = deferred->request;
+    Stentor__V1__NotificationRequest *request = deferred->request;
     if (!check_embedded(request->meta, (unsigned)request->priority, work, "request", err)) {
         return false;
     }
@@ -125,6 +125,7 @@ static bool read_request(const Deferred *deferred, Arena *arena, DueWork *work, 
         !str_to_c(event_id, work->event_id, sizeof(work->event_id))) {
         return error_set(err, ERROR_PERMANENT, "request.meta.event_id is not an event id");
     }
+    request->due_at_us = work->due_at_us; // how late it is sent counts from here
     subject_request(work->subject, (Priority)request->priority, work->tenant);
     return event_pack(&request->base, arena, &work->payload, err);
 }
@@ -145,6 +146,9 @@ static bool read_rendered(const Deferred *deferred, Arena *arena, DueWork *work,
     work->attempt = rendered->attempt;
     Str recipient = str_from(rendered->recipient_id);
     work->to_recipient = recipient.len > RECIPIENT_MAX ? STR_EMPTY : recipient;
+    // When it was to be sent: how long the oldest mail waits counts from here.
+    int64_t wanted_us = rendered->due_at_us > 0 ? rendered->due_at_us : rendered->accepted_at_us;
+    work->caused_at_us = is_time(wanted_us) ? wanted_us : 0;
     char attempt[12];
     snprintf(attempt, sizeof(attempt), "%" PRIu32, rendered->attempt);
     event_id_derive("rendered", work->notification_id, str_from(attempt), work->event_id);

@@ -11,6 +11,31 @@ enum { START_POLL_MS = 20, PARTITIONS_EVERY_H = 12, TURN_MAX_MS = 5000 };
 
 // ---- metrics ----
 
+// Of whole mails, whatever number of attempts each took.
+static void register_mails(DispatcherMetrics *ours, Metrics *metrics)
+{
+    static const double seconds[] = {0.1, 0.25, 0.5,  1,    2.5,  5,     10,    30,    60,
+                                     120, 300,  900,  1800, 3600, 7200, 14400, 43200, 86400};
+    static const double attempts[] = {1, 2, 3, 4, 5, 6, 8, 10, 20};
+    static const char *const taken = "stentor_dispatcher_mail_attempts";
+    static const char *const taken_help = "Attempts that a mail took until it was sent or failed";
+    static const char *const mails = "stentor_dispatcher_mails_total";
+    static const char *const mails_help = "Mails by how they ended here";
+    size_t count = sizeof attempts / sizeof *attempts;
+    ours->delivery_seconds = metrics_histogram(
+        metrics, "stentor_dispatcher_delivery_seconds", "",
+        "Seconds from when a mail was accepted, or from the time that it was to wait for, to the "
+        "vendor's acceptance",
+        seconds, sizeof seconds / sizeof *seconds);
+    ours->mails_sent = metrics_counter(metrics, mails, "result=\"sent\"", mails_help);
+    ours->mails_failed = metrics_counter(metrics, mails, "result=\"failed\"", mails_help);
+    ours->mails_suppressed = metrics_counter(metrics, mails, "result=\"suppressed\"", mails_help);
+    ours->attempts_sent =
+        metrics_histogram(metrics, taken, "result=\"sent\"", taken_help, attempts, count);
+    ours->attempts_failed =
+        metrics_histogram(metrics, taken, "result=\"failed\"", taken_help, attempts, count);
+}
+
 static void register_metrics(DispatcherMetrics *ours, Metrics *metrics)
 {
     static const double bounds[] = {0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
@@ -40,6 +65,7 @@ static void register_metrics(DispatcherMetrics *ours, Metrics *metrics)
         metrics, "stentor_dispatcher_send_seconds", "",
         "Seconds from the claim to the vendor's acceptance", bounds,
         sizeof bounds / sizeof *bounds);
+    register_mails(ours, metrics);
 }
 
 // ---- workers and timers ----

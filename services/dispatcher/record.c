@@ -11,6 +11,7 @@
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "services/dispatcher/dispatcher_internal.h"
+#include "services/dispatcher/report.h"
 
 // Outcomes in one transaction; lives in its arena.
 typedef struct Flush {
@@ -99,11 +100,34 @@ static void note_recorded(Dispatcher *dispatcher, const PGresult *res)
     }
 }
 
+// A mail that ended: not one that gets another attempt.
+static void count_mail(const DispatcherMetrics *metrics, const Job *job)
+{
+    const Stentor__V1__Rendered *rendered = job->rendered;
+    const LedgerRow *row = &job->row;
+    if (row->state == LEDGER_SENT) {
+        int64_t wanted_us =
+            rendered->due_at_us > 0 ? rendered->due_at_us : rendered->accepted_at_us;
+        double late_s = (double)(row->finished_at_us - wanted_us) / 1e6;
+        metric_add(metrics->mails_sent, 1);
+        metric_observe(metrics->attempts_sent, rendered->attempt);
+        if (wanted_us > 0 && rendered->resends == 0) { // a resend comes days later
+            metric_observe(metrics->delivery_seconds, late_s > 0 ? late_s : 0);
+        }
+    } else if (row->state == LEDGER_FAILED && report_is_barred(row)) {
+        metric_add(metrics->mails_suppressed, 1);
+    } else if (row->state == LEDGER_FAILED) {
+        metric_add(metrics->mails_failed, 1);
+        metric_observe(metrics->attempts_failed, rendered->attempt);
+    }
+}
+
 static void count_outcome(const Job *job)
 {
     const Dispatcher *dispatcher = job->owner;
     const DispatcherMetrics *metrics = &dispatcher->metrics;
     const LedgerRow *row = &job->row;
+    count_mail(metrics, job);
     if (row->state == LEDGER_SENT) {
         metric_add(metrics->sent, 1);
         metric_observe(

@@ -198,8 +198,7 @@ static bool emit_deferred(Job *job, Error *err)
     return true;
 }
 
-// A suppressed address or a suspended tenant is no failure.
-static bool was_barred(const LedgerRow *row)
+bool report_is_barred(const LedgerRow *row)
 {
     SuppressionReason reason = SUPPRESSION_NONE;
     return row->vendor.len == 0 && !str_eq(row->code, STR("invalid_address")) &&
@@ -217,7 +216,7 @@ static bool report_failed(Job *job, Error *ret_verdict, Error *err)
             ret_verdict, ERROR_PERMANENT, STR_FMT ": " STR_FMT, STR_ARG(code), STR_ARG(row->reply));
         job->delivery->last_attempt = row->vendor.len == 0 ? STR_EMPTY : pack_attempt(job);
     }
-    return emit_status(job, was_barred(row) ? STATUS_SUPPRESSED : STATUS_FAILED, err);
+    return emit_status(job, report_is_barred(row) ? STATUS_SUPPRESSED : STATUS_FAILED, err);
 }
 
 bool report(Job *job, Error *ret_verdict, Error *err)

@@ -17,3 +17,7 @@ bool report(Job *job, Error *ret_verdict, Error *err);
 bool report_settled(
     Delivery *delivery, const Stentor__V1__NotificationStatus *proof, const LedgerKey *key,
     const LedgerRow *row, Error *err);
+
+// A row that failed because its address is suppressed or its tenant suspended: published as
+// suppressed, which is no failure.
+bool report_is_barred(const LedgerRow *row);

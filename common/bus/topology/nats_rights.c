@@ -29,11 +29,16 @@ static const NatsRights rights[] = {
     {"stentor-webhook-receiver",
      "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.* ntf.inhand.webhook-receiver.*",
      "INBOUND", "CONFIG IN_HAND", NULL},
-    // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD.
+    // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD. It looks at the oldest mail that
+    // waits, to say since when.
     {"stentor-digest-flusher",
      "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout evt.*.CleanUpOrders "
      "ntf.inhand.digest-flusher.* $JS.API.STREAM.INFO.* "
      "$JS.API.CONSUMER.INFO.*.* "
+     "$JS.API.STREAM.MSG.GET.REQUEST_CRITICAL $JS.API.STREAM.MSG.GET.REQUEST_HIGH "
+     "$JS.API.STREAM.MSG.GET.REQUEST_NORMAL $JS.API.STREAM.MSG.GET.REQUEST_LOW "
+     "$JS.API.STREAM.MSG.GET.RENDERED_CRITICAL $JS.API.STREAM.MSG.GET.RENDERED_HIGH "
+     "$JS.API.STREAM.MSG.GET.RENDERED_NORMAL $JS.API.STREAM.MSG.GET.RENDERED_LOW "
      "$JS.API.STREAM.MSG.DELETE.REQUEST_CRITICAL $JS.API.STREAM.MSG.DELETE.REQUEST_HIGH "
      "$JS.API.STREAM.MSG.DELETE.REQUEST_NORMAL $JS.API.STREAM.MSG.DELETE.REQUEST_LOW "
      "$JS.API.STREAM.MSG.DELETE.RENDERED_CRITICAL $JS.API.STREAM.MSG.DELETE.RENDERED_HIGH "

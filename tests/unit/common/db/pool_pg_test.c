@@ -22,6 +22,7 @@ static const DbStatement SETTINGS = {
 static const DbStatement KILL_ME = {
     "kill_me", "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(5)"};
 static const DbStatement SLEEP = {"sleep", "SELECT pg_sleep(3)"};
+static const DbStatement NAP = {"nap", "SELECT pg_sleep(0.3)"};
 static const DbStatement BACKEND = {"backend", "SELECT pg_backend_pid()"};
 static const DbStatement ALL_NOTES = {"all_notes", "SELECT * FROM notes ORDER BY id"};
 static const DbStatement DEFERRED = {"deferred", "INSERT INTO late VALUES (1)"};
@@ -257,6 +258,39 @@ static void what_waits_beyond_the_queue_is_refused(void **state)
     assert_int_equal(count_notes(fx), 4);
 }
 
+static void on_timed(void *ctx, double seconds)
+{
+    double *longest = ctx;
+    *longest = seconds > *longest ? seconds : *longest;
+}
+
+static void the_pool_says_what_it_does_and_how_long_it_took(void **state)
+{
+    Fixture *fx = *state;
+    double longest = 0;
+    db_pool_on_timed(fx->pool, on_timed, &longest);
+    assert_int_not_equal(backend_pid(fx), 0); // connected
+    DbPoolStats stats = db_pool_stats(fx->pool);
+    assert_int_equal(stats.idle, 1);
+    assert_int_equal(stats.busy + stats.absent + stats.waiting, 0);
+    assert_true(longest > 0 && longest < 1.5);
+    Answer answers[3] = {0};
+    for (int i = 0; i < 3; i++) {
+        DbTxn *txn = db_txn_new(fx->pool);
+        db_txn_add(txn, &NAP, NULL);
+        db_txn_submit(txn, on_answer, &answers[i]);
+    }
+    stats = db_pool_stats(fx->pool);
+    assert_int_equal(stats.busy, 1);
+    assert_int_equal(stats.waiting, 2);
+    for (int i = 0; i < 3; i++) {
+        assert_true(run_for(&fx->loop, &answers[i].done, true, WAIT_MS));
+        answer_clear(&answers[i]);
+    }
+    // Each for itself: what it waited for a connection is not its time in Postgres.
+    assert_true(longest >= 0.3 && longest < 0.6);
+}
+
 static void tenants_and_lazy_commit_last_for_one_transaction(void **state)
 {
     Fixture *fx = *state;
@@ -446,6 +480,7 @@ int main(void)
         TEST(a_statement_that_takes_too_long_is_transient),
         TEST(a_server_that_hangs_is_given_up),
         TEST(what_waits_beyond_the_queue_is_refused),
+        TEST(the_pool_says_what_it_does_and_how_long_it_took),
         TEST(tenants_and_lazy_commit_last_for_one_transaction),
         TEST(many_tenants_are_all_named_once),
         TEST(a_name_that_would_name_two_tenants_is_refused),

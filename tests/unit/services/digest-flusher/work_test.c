@@ -153,6 +153,7 @@ static void a_scheduled_request_goes_out_under_its_own_id(void **state)
     assert_string_equal(work.subject, "ntf.request.low.demo");
     assert_string_equal(work.event_id, "requestrequest00000001");
     Str request = STR_EMPTY;
+    deferred->request->due_at_us = DUE_US; // how late it is sent counts from there
     assert_true(event_pack(&deferred->request->base, arena, &request, NULL));
     assert_true(str_eq(work.payload, request));
 }
@@ -172,6 +173,23 @@ static void a_retry_goes_out_under_the_id_of_its_attempt(void **state)
     assert_string_equal(rendered->meta->event_id, expected);
     assert_int_equal(rendered->attempt, 3);
     assert_int_equal(rendered->rung, 2);
+}
+
+// Of one that had waited for its time, the wait does not count.
+static void a_retry_waits_since_its_mail_was_to_be_sent(void **state)
+{
+    Arena *arena = *state;
+    DueWork work;
+    Deferred *deferred = new_retry(arena);
+    deferred->rendered->accepted_at_us = DUE_US - 100;
+    assert_true(due_work_read(pack(arena, deferred), arena, &work, NULL));
+    assert_int_equal(work.caused_at_us, DUE_US - 100);
+    deferred->rendered->due_at_us = DUE_US - 10;
+    assert_true(due_work_read(pack(arena, deferred), arena, &work, NULL));
+    assert_int_equal(work.caused_at_us, DUE_US - 10);
+    deferred->rendered->due_at_us = INT64_MAX;
+    assert_true(due_work_read(pack(arena, deferred), arena, &work, NULL));
+    assert_int_equal(work.caused_at_us, 0);
 }
 
 static void fields_that_we_do_not_know_go_through(void **state)
@@ -403,6 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_scheduled_request_goes_out_under_its_own_id),
         TEST(a_retry_goes_out_under_the_id_of_its_attempt),
+        TEST(a_retry_waits_since_its_mail_was_to_be_sent),
         TEST(fields_that_we_do_not_know_go_through),
         TEST(bytes_that_are_no_deferred_are_refused),
         TEST(a_wrong_head_is_refused_by_its_field),
