@@ -6,6 +6,7 @@
 
 #include "common/api/api.h"
 #include "common/base/log.h"
+#include "common/config/channel_health.h"
 #include "common/configured/configured.h"
 #include "common/service/http_rows.h"
 #include "services/gateway/notifications/notification_api.h"
@@ -91,6 +92,8 @@ static void on_entry_taken(void *ctx, Str kind, Str tenant, Str key, const BusMe
         tenant_api_changed(g->tenants, tenant, message->payload, message->sequence);
     } else if (str_eq(kind, STR("apikey"))) {
         api_keys_api_changed(g->api_keys, tenant, key, message->payload, message->sequence);
+    } else if (str_eq(kind, STR(CHANNEL_HEALTH_KIND))) {
+        notification_api_changed(&g->notifications, key, message->payload);
     }
 }
 
@@ -171,7 +174,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o)
     page_keys_derive(service_master_key(g->service), &g->api.page_keys);
     g->people = (RecipientsApi){bus, service_pool(g->service), g->keyring, g->wait};
     recipients_api_add(&g->api, &g->people);
-    g->notifications = (NotificationApi){service_pool(g->service)};
+    g->notifications.pool = service_pool(g->service);
     notification_api_add(&g->api, &g->notifications);
     g->scheduled = (ScheduledApi){service_pool(g->service)};
     scheduled_api_add(&g->api, &g->scheduled);

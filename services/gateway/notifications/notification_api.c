@@ -2,12 +2,13 @@
 #include "services/gateway/notifications/notification_api.h"
 
 #include "common/base/id.h"
-#include "services/gateway/notifications/notification_view.h"
+#include "common/codec/event.h"
+#include "common/config/channel_health.h"
 
 // One call on its way; lives in the request's arena.
 typedef struct Call {
     ApiCall *base;
-    DbPool *pool;
+    const NotificationApi *api;
     Str id;
     int64_t created_at_us;
 } Call;
@@ -29,7 +30,9 @@ static void answer_row(const Call *call, const HistoryRow *row)
 {
     Buf out;
     buf_init(&out, NOTIFICATION_JSON_MAX);
-    notification_print(&out, row);
+    Channel channel = CHANNEL_NONE;
+    bool known = channel_from_name(row->text[FOLD_CHANNEL], &channel);
+    notification_print(&out, row, known ? &call->api->waits[channel] : NULL);
     http_respond(call->base->http, 200, "application/json", buf_view(&out));
     buf_done(&out);
 }
@@ -77,7 +80,7 @@ static void on_accepted(void *ctx, DbTxn *txn, const Error *err)
 
 static void ask_accepted(Call *call)
 {
-    DbTxn *txn = db_txn_new(call->pool);
+    DbTxn *txn = db_txn_new(call->api->pool);
     DbParams *p = db_txn_add(txn, &ACCEPTED, NULL);
     db_text(p, str_from(call->base->tenant));
     db_time(p, call->created_at_us);
@@ -133,7 +136,7 @@ static void get_notification(ApiCall *base)
     Call *call = arena_zalloc(base->http->arena, sizeof *call);
     const NotificationApi *api = base->ctx;
     int64_t created_ms = 0;
-    *call = (Call){.base = base, .pool = api->pool, .id = base->params[0]};
+    *call = (Call){.base = base, .api = api, .id = base->params[0]};
     // Also a well-formed id of a year that no table has leads to no question.
     if (!id_parse(call->id, "ntf_", &created_ms) ||
         created_ms > base->http->received_at_us / 1000 + FAR_MS || created_ms == 0) {
@@ -148,6 +151,23 @@ static void get_notification(ApiCall *base)
     db_time(p, call->created_at_us);
     db_text(p, call->id);
     db_txn_submit(txn, on_shown, call);
+}
+
+void notification_api_changed(NotificationApi *notifications, Str key, Str payload)
+{
+    Arena *arena = arena_new(0);
+    Str name = STR_EMPTY;
+    Channel channel = CHANNEL_NONE;
+    NotificationWait wait = {.since_us = 0};
+    if (str_split(&key, '_', &name) && channel_from_name(name, &channel)) {
+        const Stentor__V1__ChannelHealth *entry = (const Stentor__V1__ChannelHealth *)event_unpack(
+            &stentor__v1__channel_health__descriptor, payload, arena, NULL);
+        if (entry != NULL && str_to_c(str_from(entry->vendor), wait.vendor, sizeof wait.vendor)) {
+            wait.since_us = entry->down_since_us;
+        }
+        notifications->waits[channel] = wait;
+    }
+    arena_free(arena);
 }
 
 static const ApiRoute ROUTES[] = {

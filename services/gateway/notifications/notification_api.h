@@ -7,9 +7,13 @@
 
 #include "common/api/api.h"
 #include "common/db/db.h"
+#include "services/gateway/notifications/notification_view.h"
 
 typedef struct NotificationApi {
     DbPool *pool;
+    NotificationWait waits[CHANNEL_COUNT]; // by channel
 } NotificationApi;
 
 void notification_api_add(Api *api, NotificationApi *notifications); // borrows it
+// An entry of CONFIG's kind channel_health; key "email_smtp", payload empty: removed.
+void notification_api_changed(NotificationApi *notifications, Str key, Str payload);

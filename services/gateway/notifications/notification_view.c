@@ -70,13 +70,32 @@ static bool is_end(Status status)
            status == STATUS_BOUNCED || status == STATUS_COMPLAINED;
 }
 
-void notification_print(Buf *out, const HistoryRow *row)
+static bool is_under_way(Status status)
+{
+    return status == STATUS_QUEUED || status == STATUS_RENDERED || status == STATUS_SENDING;
+}
+
+// The reason of the failure names hosts, and is the operator's.
+static void put_wait(Buf *out, const NotificationWait *wait)
+{
+    char since[CLOCK_RFC3339_SIZE];
+    clock_format(wait->since_us, since);
+    buf_cstr(out, ",\"waiting\":{\"for\":");
+    buf_json(out, str_from(wait->vendor));
+    put_text(out, "since", str_from(since));
+    buf_char(out, '}');
+}
+
+void notification_print(Buf *out, const HistoryRow *row, const NotificationWait *wait)
 {
     buf_cstr(out, "{\"id\":");
     buf_json(out, row->id);
     put_text(out, "status", str_from(status_name(row->status)));
     put_text(out, "reason_code", row->reason_code);
     put_text(out, "reason", row->reason);
+    if (wait != NULL && wait->since_us > 0 && is_under_way(row->status)) {
+        put_wait(out, wait);
+    }
     for (size_t i = 0; i < NOTIFICATION_TEXTS; i++) {
         FoldText field = notification_texts[i];
         put_text(out, fold_text_column(field), row->text[field]);

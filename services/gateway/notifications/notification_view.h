@@ -26,6 +26,13 @@ bool notification_of_events(
     Str events, int64_t accepted_at_us, Str tenant, Str id, Arena *arena, HistoryRow *ret,
     Error *err);
 
-// An object without what is not known. `ended_at` is there when the status is an end: a mail that
+// What a channel's notifications wait for outside: its vendor, when dispatchers cannot reach it.
+typedef struct NotificationWait {
+    char vendor[40];
+    int64_t since_us; // 0: nothing is known against it
+} NotificationWait;
+
+// An object without what is not known. wait: of its channel, shown while it is under way; NULL:
+// nothing. `ended_at` is there when the status is an end: a mail that
 // was sent again after its end keeps the time of that end in history.
-void notification_print(Buf *out, const HistoryRow *row);
+void notification_print(Buf *out, const HistoryRow *row, const NotificationWait *wait);

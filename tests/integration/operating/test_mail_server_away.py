@@ -4,6 +4,7 @@ and are retried on recovery", with the reason): the status of the notification, 
 alert rule. None of it makes a process unready, for another one would meet the same server."""
 import json
 import re
+import urllib.request
 
 import pytest
 
@@ -30,6 +31,14 @@ def _channels(pipeline):
     return done.returncode, [check for check in checks if check["check"].startswith("channel")]
 
 
+def _shown(pipeline, notification_id):
+    """What GET /v1/notifications/{id} answers."""
+    request = urllib.request.Request(f"http://127.0.0.1:{pipeline.api_port}/v1/notifications/{notification_id}",
+                                     headers={"Authorization": f"Bearer {pipeline.key}"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
 def test_a_mail_server_that_is_away_is_said_everywhere(pipeline):
     dispatcher = pipeline.services["dispatcher"]
     pipeline.status(pipeline.send(), wait="sent")
@@ -45,6 +54,8 @@ def test_a_mail_server_that_is_away_is_said_everywhere(pipeline):
     assert "connection refused" in row["waiting"]["reason"]
     assert re.search(rf"\n  waiting +for smtp since {re.escape(row['waiting']['since'])}: .*connection refused\n",
                      pipeline.cli("status", ids[0]))
+    shown = _shown(pipeline, ids[0])
+    assert shown["waiting"] == {"for": "smtp", "since": row["waiting"]["since"]}  # the reason is the operator's
     code, lines = _channels(pipeline)
     assert code == 1 and [line["result"] for line in lines] == ["fail"] and lines[0]["check"] == "channel email"
     assert f"smtp cannot be reached since {row['waiting']['since']}" in lines[0]["text"]
@@ -60,7 +71,7 @@ def test_a_mail_server_that_is_away_is_said_everywhere(pipeline):
 
     pipeline.mailbox.start()
     for each in ids:
-        assert "waiting" not in pipeline.status(each, wait="sent", timeout=60)
+        assert "waiting" not in pipeline.status(each, wait="sent", timeout=60) and "waiting" not in _shown(pipeline, each)
     wait_until(lambda: _channels(pipeline)[1][0]["result"] == "ok", 30, "the doctor finding the mail server again")
     assert dispatcher.get("/readyz") == (200, "ready\n")
     assert dispatcher.metric("stentor_dispatcher_smtp_up") == 1 and dispatcher.metric("stentor_dispatcher_smtp_down_seconds") == 0

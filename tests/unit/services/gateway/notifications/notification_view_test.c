@@ -74,11 +74,13 @@ static void the_accept_log_shows_the_status_of_the_one_that_is_asked_for(void **
     arena_free(arena);
 }
 
+static NotificationWait away; // of the channel
+
 static void assert_printed(const HistoryRow *row, const char *expected)
 {
     Buf out;
     buf_init(&out, NOTIFICATION_JSON_MAX);
-    notification_print(&out, row);
+    notification_print(&out, row, &away);
     assert_string_equal(buf_c(&out), expected);
     buf_done(&out);
 }
@@ -92,6 +94,21 @@ static void what_is_not_known_is_left_out(void **state)
     assert_printed(
         &row, "{\"id\":\"" ALICE "\",\"status\":\"queued\",\"channel\":\"email\","
               "\"created_at\":\"1970-01-01T00:00:01.000000Z\"}");
+}
+
+static void what_is_under_way_says_which_vendor_it_waits_for(void **state)
+{
+    (void)state;
+    away = (NotificationWait){.vendor = "smtp", .since_us = 5000000};
+    HistoryRow row = {.id = STR(ALICE), .status = STATUS_SENDING};
+    assert_printed(
+        &row, "{\"id\":\"" ALICE "\",\"status\":\"sending\",\"waiting\":{\"for\":\"smtp\","
+              "\"since\":\"1970-01-01T00:00:05.000000Z\"}}");
+    row.status = STATUS_SENT;
+    assert_printed(&row, "{\"id\":\"" ALICE "\",\"status\":\"sent\"}");
+    away = (NotificationWait){.since_us = 0};
+    row.status = STATUS_SENDING;
+    assert_printed(&row, "{\"id\":\"" ALICE "\",\"status\":\"sending\"}");
 }
 
 static void an_end_that_a_resend_has_undone_is_not_shown(void **state)
@@ -115,6 +132,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_accept_log_shows_the_status_of_the_one_that_is_asked_for),
         cmocka_unit_test(what_is_not_known_is_left_out),
+        cmocka_unit_test(what_is_under_way_says_which_vendor_it_waits_for),
         cmocka_unit_test(an_end_that_a_resend_has_undone_is_not_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
