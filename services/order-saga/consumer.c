@@ -57,8 +57,21 @@ static void give_back(Batch *batch, const Error *err)
     end_batch(batch, &again);
 }
 
+// A line for each transition, as many in a second as lines about notifications.
+static void log_transition(const Entry *entry)
+{
+    if (entry->verdict == VERDICT_APPLIED && log_takes_notification(LOG_INFO)) {
+        LOG(LOG_INFO, "an order changed its state", log_str("tenant", entry->input->tenant),
+            log_text("correlation", entry->input->correlation_id),
+            log_str("message", entry->input->message_id), log_str("type", entry->input->type),
+            log_text("from", order_state_name(entry->from)),
+            log_text("to", order_state_name(entry->to)));
+    }
+}
+
 static void count_entry(const SagaMetrics *metrics, const Entry *entry)
 {
+    log_transition(entry);
     int repeats = entry->times > 1 ? entry->times - 1 : 0;
     metric_add(metrics->verdicts[entry->verdict], 1);
     metric_add(metrics->verdicts[VERDICT_DUPLICATE], repeats);
@@ -66,7 +79,7 @@ static void count_entry(const SagaMetrics *metrics, const Entry *entry)
         LOG(LOG_WARN, "an event contradicts the state of its order and is ignored",
             log_str("tenant", entry->input->tenant),
             log_text("correlation", entry->input->correlation_id),
-            log_str("event", entry->input->message_id), log_str("type", entry->input->type),
+            log_str("message", entry->input->message_id), log_str("type", entry->input->type),
             log_text("state", order_state_name(entry->from)), log_text("reason", entry->reason));
     }
 }
@@ -82,9 +95,6 @@ static void count_order(const SagaMetrics *metrics, const Order *order)
         metric_observe(
             metrics->duration_seconds, (double)(order->finished_at_us - order->placed_at_us) / 1e6);
     }
-    LOG(LOG_DEBUG, "order changed", log_str("tenant", order->tenant),
-        log_text("correlation", order->correlation_id),
-        log_text("state", order_state_name(order->state)), log_int("version", order->version));
 }
 
 static void count_batch(const Batch *batch)

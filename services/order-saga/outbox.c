@@ -109,13 +109,27 @@ static void mark(Outbox *o)
 
 // ---- publishing ----
 
+// What became of one row: the saga's outbox is read here and not in its table, which is emptied.
+static void log_row(const Sending *sending, const Error *err, uint64_t sequence)
+{
+    if (err == NULL && log_takes_notification(LOG_INFO)) {
+        LOG(LOG_INFO, "an outbox row was published", log_text("tenant", sending->tenant),
+            log_int("sequence_number", sending->sequence_number),
+            log_int("sequence", (int64_t)sequence));
+    } else if (err != NULL && log_takes_notification(LOG_WARN)) {
+        LOG(LOG_WARN, "an outbox row was not published; the sweep tries again",
+            log_text("tenant", sending->tenant),
+            log_int("sequence_number", sending->sequence_number), log_error(err));
+    }
+}
+
 static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {
-    (void)sequence;
     Sending *sending = ctx;
     Outbox *o = sending->outbox;
     CRASH_POINT_IF("saga.published", err == NULL);
     o->in_flight--;
+    log_row(sending, err, sequence);
     if (err == NULL) {
         add_mark(o, sending);
         metric_add(o->options.metrics->published, 1);

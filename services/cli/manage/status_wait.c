@@ -36,7 +36,7 @@ static bool take_health(void *ctx, const BusMessage *message, const char *reason
 
 static bool is_under_way(const json_t *row)
 {
-    static const char *const names[] = {"queued", "rendered", "sending"};
+    static const char *const names[] = {"queued", "rendering", "sending"};
     const char *status = json_string_value(json_object_get(row, "status"));
     for (size_t i = 0; status != NULL && i < sizeof names / sizeof *names; i++) {
         if (strcmp(status, names[i]) == 0) {

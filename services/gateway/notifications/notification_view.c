@@ -72,7 +72,7 @@ static bool is_end(Status status)
 
 static bool is_under_way(Status status)
 {
-    return status == STATUS_QUEUED || status == STATUS_RENDERED || status == STATUS_SENDING;
+    return status == STATUS_QUEUED || status == STATUS_RENDERING || status == STATUS_SENDING;
 }
 
 // The reason of the failure names hosts, and is the operator's.

@@ -149,8 +149,22 @@ static void finish(Batch *batch)
     db_txn_submit(txn, on_finish_done, batch);
 }
 
+// A line for each row, by its key: of a table with a sequence_number that is it.
+static void log_rows(const Batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        if (batch->posts[i].fate == POST_STORED && log_takes_notification(LOG_INFO)) {
+            LOG(LOG_INFO, "an outbox row was published",
+                log_str("mapping", batch->context->sql->mapping->name),
+                log_str("row", batch->rows[i].key),
+                log_text("subject", batch->posts[i].out.subject));
+        }
+    }
+}
+
 static void count_posts(Batch *batch)
 {
+    log_rows(batch);
     const Post *refused = NULL;
     size_t refusals = 0;
     for (size_t i = 0; i < batch->count; i++) {

@@ -70,6 +70,9 @@ def test_an_insert_becomes_a_mail_and_the_row_says_sent(pipeline, memo):
     (mail,) = mails_to(pipeline, "bob@example.com")
     assert mail["Subject"] == "Memo Budget Created"
     assert "Please read the budget." in mail.get_body(("plain",)).get_content()
+    (line,) = [line for line in map(json.loads, memo.process.log.read_text().splitlines())
+               if line.get("event") == "an outbox row was published" and line["row"] == str(row_id)]
+    assert line["mapping"] == "memo" and line["subject"] == "evt.memo.notify"
     assert pipeline.history_count("correlation_id = 'memo-1-bob' AND tenant_id = 'memo' AND status = 'sent'") == 1
 
 

@@ -85,6 +85,26 @@ def test_an_order_is_placed_and_completed(shop):
     assert (total, currency, retries, token, version, finished) == ("59.90", "EUR", 0, None, 2, True)
 
 
+def _lines(pipeline, service, event):
+    """The lines of a service's log with that event."""
+    return [line for line in map(json.loads, pipeline.services[service].log.read_text().splitlines()) if line.get("event") == event]
+
+
+def test_each_transition_and_each_row_of_the_outbox_is_logged(shop):
+    """D41 of the Finance Database: "log all state transitions with correlation_id"; D42: "log outbox message processing with
+    sequence_number"."""
+    order = shop.order().check_out().wait_state("Placed")
+    order.complete().wait_state("Completed")
+    order.wait_mails(PLACED, COMPLETED)
+    mine = [line for line in _lines(shop.pipeline, "order-saga", "an order changed its state") if line["correlation"] == order.id]
+    assert [(line["from"], line["to"], line["tenant"]) for line in mine] == [("", "Placed", order.tenant), ("Placed", "Completed", order.tenant)]
+    numbers = {row[0] for row in shop.query(
+        "SELECT sequence_number FROM order_saga.outbox_message WHERE correlation_id = %s", order.id)}
+    logged = {line["sequence_number"] for line in _lines(shop.pipeline, "order-saga", "an outbox row was published")}
+    assert len(numbers) == 3 and numbers <= logged
+    assert order.email not in shop.pipeline.services["order-saga"].log.read_text()
+
+
 def test_an_order_is_placed_and_cancelled(shop):
     order = shop.order().check_out().wait_state("Placed")
     order.cancel(refundMoney=12.5).wait_state("Cancelled")
