@@ -6,6 +6,8 @@
 #include "common/codec/event.h"
 #include "common/events/kinds.h"
 #include "common/events/meta.h"
+#include "common/model/suppressions.h"
+#include "stentor/v1/rendered.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 
 typedef Stentor__V1__Meta Meta;
@@ -65,13 +67,34 @@ void letter_read(const BusMessage *message, Arena *arena, Letter *ret)
     ret->attempts = count > 0 ? ret->body->attempts[count - 1]->number : 0;
 }
 
+LetterAddress letter_address(const Letter *letter)
+{
+    const ProtobufCMessageDescriptor *type =
+        letter->event != NULL ? letter->event->descriptor : NULL;
+    const void *event = letter->event;
+    LetterAddress address = {.hash = NULL};
+    ProtobufCBinaryData hash = {.len = 0};
+    if (type == &stentor__v1__notification_request__descriptor) {
+        const Stentor__V1__NotificationRequest *request = event;
+        address = (LetterAddress){(Channel)request->channel, (Category)request->category, NULL};
+        hash = request->address_hash;
+    } else if (type == &stentor__v1__rendered__descriptor) {
+        const Stentor__V1__Rendered *rendered = event;
+        address = (LetterAddress){(Channel)rendered->channel, (Category)rendered->category, NULL};
+        hash = rendered->address_hash;
+    }
+    address.hash = hash.len == SUPPRESSION_HASH_LEN ? hash.data : NULL;
+    return address;
+}
+
 bool letter_end_reported(const Letter *letter)
 {
     if (letter->body == NULL) {
         return false;
     }
     Str reason = str_from(letter->body->reason);
-    return str_starts(reason, STR("retries_exhausted")) ||
+    // The reason tells of letters from before there was a code.
+    return letter->body->reason_code[0] != '\0' || str_starts(reason, STR("retries_exhausted")) ||
            (str_starts(reason, STR("poison message")) && is_notification(letter->body->meta));
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
+#include "common/model/enums.h"
 #include "stentor/v1/dead.pb-c.h"
 
 typedef struct Letter {
@@ -22,6 +23,15 @@ typedef struct Letter {
 // Never fails: `unreadable` says what cannot be read. Everything lives in `arena`.
 void letter_read(const BusMessage *message, Arena *arena, Letter *ret);
 
+// Whom it is for, under the key at hand when it was accepted. hash NULL: the letter has no
+// address.
+typedef struct LetterAddress {
+    Channel channel;
+    Category category;
+    const uint8_t *hash; // SUPPRESSION_HASH_LEN bytes
+} LetterAddress;
+
+LetterAddress letter_address(const Letter *letter);
 // The notification's end, `failed`, was published when the letter was written.
 bool letter_end_reported(const Letter *letter);
 // The letter is about a notification's own way to its recipient (a request, a rendered mail, a

@@ -2,7 +2,10 @@
 #include "common/deadletter/resend_group.h"
 
 #include <assert.h>
+#include <string.h>
 
+#include "common/base/id.h"
+#include "common/bus/events/suppression_event.h"
 #include "common/bus/jetstream/get_message.h"
 #include "common/deadletter/store.h"
 
@@ -85,6 +88,64 @@ void resend_group_fetch(ResendGroup *group, void (*done)(void *ctx), void *ctx)
     }
     release(group);
 }
+
+// ---- suppressions ----
+
+static void on_entry_fetched(void *ctx, Str reply, const Error *err)
+{
+    ResendTask *task = ctx;
+    ResendGroup *group = task->group;
+    Error refusal = {0};
+    BusMessage entry;
+    bool found = false;
+    if (err == NULL &&
+        !get_message_reply(reply, "CONFIG", group->arena, &entry, &found, &refusal)) {
+        err = &refusal;
+    }
+    if (err != NULL) {
+        fail(task, LETTER_UNREAD, err);
+    } else if (found) {
+        Str key = str_slice(entry.subject, task->entry_key_at, entry.subject.len);
+        if (!suppression_apply(group->found, task->letter.tenant, key, &entry, &refusal)) {
+            suppression_unreadable(group->found, task->letter.tenant, key, entry.sequence);
+        }
+    }
+    release(group);
+}
+
+static void look_up(ResendTask *task, const LetterAddress *to, Category category)
+{
+    ResendGroup *group = task->group;
+    char key[SUPPRESSION_KEY_SIZE];
+    suppression_key(key, to->channel, category, to->hash);
+    const char *head =
+        arena_printf(group->arena, "cfg.suppression." STR_FMT ".", STR_ARG(task->letter.tenant));
+    task->entry_key_at = strlen(head);
+    MessageQuery query = {
+        .stream = "CONFIG", .last_of = arena_printf(group->arena, "%s%s", head, key)};
+    group->open++;
+    get_message(group->bus, &query, on_entry_fetched, task);
+}
+
+void resend_group_look_up(ResendGroup *group, Suppressions *ret, void (*done)(void *ctx), void *ctx)
+{
+    begin(group, done, ctx);
+    group->found = ret;
+    for (size_t i = 0; i < group->count; i++) {
+        ResendTask *task = &group->tasks[i];
+        LetterAddress to = letter_address(&task->letter);
+        bool named = id_is_tenant(task->letter.tenant) && channel_name(to.channel)[0] != '\0';
+        if (task->fate == LETTER_OPEN && to.hash != NULL && named) {
+            look_up(task, &to, CATEGORY_NONE);
+            if (category_name(to.category)[0] != '\0') {
+                look_up(task, &to, to.category);
+            }
+        }
+    }
+    release(group);
+}
+
+// ---- publish and delete ----
 
 static void on_event_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
 {

@@ -25,11 +25,12 @@ typedef enum LetterFate {
 
 typedef struct ResendTask {
     uint64_t sequence;
-    Letter letter;    // by the fetch, or by the caller
-    BusOut out;       // subject NULL: nothing is published
-    bool own_id;      // a duplicate was not stored (Resend)
-    bool remove;      // delete the letter
-    uint32_t attempt; // that will be made; 0: the event goes as it was
+    Letter letter;       // by the fetch, or by the caller
+    BusOut out;          // subject NULL: nothing is published
+    bool own_id;         // a duplicate was not stored (Resend)
+    bool remove;         // delete the letter
+    uint32_t attempt;    // that will be made; 0: the event goes as it was
+    size_t entry_key_at; // in the subject of a suppression
     LetterFate fate;
     Error err; // of a fate other than LETTER_OPEN and LETTER_MISSING
     struct ResendGroup *group;
@@ -42,6 +43,7 @@ typedef struct ResendGroup {
     ResendTask tasks[RESEND_GROUP_MAX];
     size_t count;
     size_t open; // answers that are still to come
+    Suppressions *found;
     void (*done)(void *ctx);
     void *ctx;
 } ResendGroup;
@@ -53,5 +55,9 @@ ResendTask *resend_group_add(ResendGroup *group, uint64_t sequence);
 void resend_task_prepare(ResendTask *task, const ResendRules *rules);
 
 void resend_group_fetch(ResendGroup *group, void (*done)(void *ctx), void *ctx);
+// Puts what CONFIG says of the letters' own addresses into the empty list *ret: for a program
+// without a mirror of CONFIG. A look-up that fails leaves its letter LETTER_UNREAD.
+void resend_group_look_up(
+    ResendGroup *group, Suppressions *ret, void (*done)(void *ctx), void *ctx);
 void resend_group_publish(ResendGroup *group, void (*done)(void *ctx), void *ctx);
 void resend_group_delete(ResendGroup *group, void (*done)(void *ctx), void *ctx);

@@ -79,6 +79,39 @@ static bool check_expiry(int64_t expires_at_us, int64_t now_us, const char *hint
         err, ERROR_PERMANENT, "it expired at %s and would be refused (HINT: %s)", at, hint);
 }
 
+// Only releasing the suppression changes that, and a release is on record: there is no force.
+static bool check_suppression(const Letter *letter, const ResendRules *rules, Error *err)
+{
+    LetterAddress to = letter_address(letter);
+    if (rules->suppressions == NULL || to.hash == NULL) {
+        return true;
+    }
+    SuppressionReason reason = suppressions_classify(
+        rules->suppressions, letter->tenant, to.channel, to.category, to.hash, NULL, rules->now_us);
+    return reason == SUPPRESSION_NONE ||
+           error_set(
+               err, ERROR_PERMANENT,
+               "its address is suppressed (%s) and would get nothing (HINT: stentor suppress "
+               "release --address ADDRESS, then send it again)",
+               suppression_reason_name(reason));
+}
+
+// Only a request whose end was published loses its expiry: another one goes as it was.
+static bool check_request(const Letter *letter, const ResendRules *rules, Error *err)
+{
+    if (letter->event == NULL ||
+        letter->event->descriptor != &stentor__v1__notification_request__descriptor) {
+        return true;
+    }
+    const Request *request = (const void *)letter->event;
+    bool ended = letter_end_reported(letter);
+    return (ended && rules->ignore_expiry) ||
+           check_expiry(
+               request->expires_at_us, rules->now_us,
+               ended ? "--ignore-expiry, ignore_expiry of an event" : "send a new notification",
+               err);
+}
+
 static uint32_t last_attempt(const Letter *letter, const Rendered *rendered)
 {
     return letter->attempts > rendered->attempt ? letter->attempts : rendered->attempt;
@@ -201,15 +234,29 @@ static bool pack_deferred(const Deferred *deferred, Arena *arena, Resend *ret, E
     return check_resends(resends, err) && event_pack(&next.base, arena, &ret->out.payload, err);
 }
 
+// The version that failed would fail again: the renderer takes the one that is active by then.
+static bool failed_to_render(const Letter *letter)
+{
+    Str code = str_from(letter->body->reason_code);
+    return str_eq(letter->stage, STR("renderer")) && code.len > 0 &&
+           !str_eq(code, STR("poison_message"));
+}
+
 // Work that was not rendered yet, or waits, and whose end was published: the same work in a resend
 // generation of its own, so that its later status wins over that end.
-static bool next_life(const Letter *letter, Arena *arena, Resend *ret, Error *err)
+static bool next_life(
+    const Letter *letter, const ResendRules *rules, Arena *arena, Resend *ret, Error *err)
 {
     const ProtobufCMessageDescriptor *type =
         letter->event != NULL && letter_end_reported(letter) ? letter->event->descriptor : NULL;
     const void *event = letter->event;
     if (type == &stentor__v1__notification_request__descriptor) {
         Request next = *(const Request *)event;
+        if (failed_to_render(letter)) {
+            next.template_version = pb_borrow("");
+        }
+        bool expired = next.expires_at_us > 0 && next.expires_at_us <= rules->now_us;
+        next.expires_at_us = expired ? 0 : next.expires_at_us;
         return check_resends(next.resends++, err) &&
                event_pack(&next.base, arena, &ret->out.payload, err);
     }
@@ -226,7 +273,7 @@ static bool is_mail(const Rendered *rendered)
 bool letter_resend(
     const Letter *letter, const ResendRules *rules, Arena *arena, Resend *ret, Error *err)
 {
-    if (!may_be_resent(letter, err)) {
+    if (!may_be_resent(letter, err) || !check_suppression(letter, rules, err)) {
         return false;
     }
     const Rendered *rendered = rendered_of(letter);
@@ -236,16 +283,11 @@ bool letter_resend(
             return false;
         }
     } else {
-        if (letter->event != NULL &&
-            letter->event->descriptor == &stentor__v1__notification_request__descriptor &&
-            !check_expiry(
-                ((const Stentor__V1__NotificationRequest *)(const void *)letter->event)
-                    ->expires_at_us,
-                rules->now_us, "send a new notification", err)) {
+        if (!check_request(letter, rules, err)) {
             return false;
         }
         as_it_was(letter, arena, ret);
-        if (!next_life(letter, arena, ret, err)) {
+        if (!next_life(letter, rules, arena, ret, err)) {
             return false;
         }
     }

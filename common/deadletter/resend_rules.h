@@ -10,11 +10,15 @@
 #pragma once
 
 #include "common/deadletter/letter.h"
+#include "common/model/suppressions.h"
 
 typedef struct ResendRules {
     bool may_double;    // also what may have been sent already
     bool ignore_expiry; // an expired mail loses its expiry
     int64_t now_us;
+    // What is known to be suppressed, at least of the letter's own address (resend_group_look_up);
+    // NULL: nothing. What it lacks the dispatcher refuses, with another dead letter.
+    const Suppressions *suppressions;
 } ResendRules;
 
 typedef struct Resend {

@@ -300,7 +300,10 @@ bool failed_event(const Job *job, const RenderFailure *failure, BusOut *ret_out,
 {
     const Stentor__V1__Meta *cause = job->request->meta;
     char id[EVENT_ID_SIZE];
-    event_id_derive("status", str_from(cause->notification_id), STR("failed/0"), id);
+    const char *place = job->request->resends == 0
+                            ? "failed/0"
+                            : arena_printf(job->arena, "failed/0/%u", job->request->resends);
+    event_id_derive("status", str_from(cause->notification_id), str_from(place), id);
     Stentor__V1__Meta meta = meta_follow(cause, id, job->now_us);
     StatusSpec spec = {&meta, STATUS_FAILED, failure_code_name(failure->code), failure->reason};
     Stentor__V1__NotificationStatus status = status_of_request(&spec, job->request);

@@ -145,11 +145,12 @@ static bool check_payload(Str key, Str tenant, Str payload, Channel *ret_channel
     char own[TEMPLATE_KEY_SIZE];
     if (ok) {
         *ret_channel = template_channel((int)source->channel);
-        bool place = template_key_parse(key, &named) &&
-                     (named.channel == CHANNEL_NONE || named.channel == *ret_channel) &&
-                     str_eq(key, template_key_write(
-                                     own, str_from(source->key), named.channel,
-                                     str_from(source->version)));
+        bool place =
+            template_key_parse(key, &named) &&
+            (named.channel == CHANNEL_NONE || named.channel == *ret_channel) &&
+            str_eq(
+                key, template_key_write(
+                         own, str_from(source->key), named.channel, str_from(source->version)));
         ok = place || error_set(
                           err, ERROR_PERMANENT,
                           "template '%.64s' version '%.64s' came on the subject of another version",
@@ -204,6 +205,48 @@ const CompiledVersion *template_cache_get(TemplateCache *cache, const TemplateNa
         entry = find(cache, PLATFORM, wanted);
     }
     return entry == NULL ? NULL : use(entry);
+}
+
+// ---- the active version ----
+
+// Is this entry an active version of the template, and above the one that was found before?
+static void consider(
+    const Entry *entry, Str key, int (*compare)(Str a, Str b), char ret[TEMPLATE_VERSION_SIZE])
+{
+    Arena *arena = arena_new(0);
+    const Stentor__V1__TemplateVersion *source = (const Stentor__V1__TemplateVersion *)event_unpack(
+        &stentor__v1__template_version__descriptor, str_of(entry->bytes, entry->len), arena, NULL);
+    if (source != NULL && str_eq(str_from(source->key), key) &&
+        source->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE &&
+        (ret[0] == '\0' || compare(str_from(source->version), str_from(ret)) > 0)) {
+        (void)str_to_c(str_from(source->version), ret, TEMPLATE_VERSION_SIZE);
+    }
+    arena_free(arena);
+}
+
+static bool find_active(
+    const TemplateCache *cache, Str tenant, const TemplateName *wanted,
+    int (*compare)(Str a, Str b), char ret[TEMPLATE_VERSION_SIZE])
+{
+    char buffer[NAME_SIZE];
+    Str prefix = make_name(buffer, tenant, wanted->key); // of other keys' versions too
+    Str name;
+    void *value;
+    ret[0] = '\0';
+    for (size_t i = 0; prefix.len > 0 && map_next(cache->entries, &i, &name, &value);) {
+        if (str_starts(name, prefix) && ((const Entry *)value)->channel == wanted->channel) {
+            consider(value, wanted->key, compare, ret);
+        }
+    }
+    return ret[0] != '\0';
+}
+
+bool template_cache_active(
+    const TemplateCache *cache, const TemplateName *wanted, int (*compare)(Str a, Str b),
+    char ret[TEMPLATE_VERSION_SIZE])
+{
+    return find_active(cache, wanted->tenant, wanted, compare, ret) ||
+           find_active(cache, PLATFORM, wanted, compare, ret);
 }
 
 size_t template_cache_count(const TemplateCache *cache)

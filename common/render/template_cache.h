@@ -28,5 +28,14 @@ typedef struct TemplateName {
 // Valid until the next call.
 const CompiledVersion *template_cache_get(TemplateCache *cache, const TemplateName *wanted);
 
+enum { TEMPLATE_VERSION_SIZE = 65 };
+
+// The version that a new request for the template would take, whatever version is named: the
+// highest active one of the tenant's own, else of the platform's. false: there is none. Looks
+// through all names: for what is sent again, not for every request. `compare` orders versions.
+bool template_cache_active(
+    const TemplateCache *cache, const TemplateName *wanted, int (*compare)(Str a, Str b),
+    char ret[TEMPLATE_VERSION_SIZE]);
+
 size_t template_cache_count(const TemplateCache *cache);
 size_t template_cache_compiled(const TemplateCache *cache);

@@ -207,14 +207,29 @@ bool report_is_barred(const LedgerRow *row)
             suppression_reason_from_name(row->code, &reason));
 }
 
+// A failure is an operator's to look at, and to send again. Not what a policy decided: a barred
+// mail has a letter only when an operator has sent it again, for it had one before. No
+// operator can mend an expired one or bring back an erased recipient. A function of the row, so
+// that the same letter follows from it when the process died before it was stored.
+static bool has_letter(const Job *job)
+{
+    const LedgerRow *row = &job->row;
+    if (row->vendor.len > 0 || row->rung >= 0) {
+        return true;
+    }
+    return str_eq(row->code, STR("invalid_address")) ||
+           (was_barred(row) && job->rendered->resends > 0);
+}
+
 static bool report_failed(Job *job, Error *ret_verdict, Error *err)
 {
     const LedgerRow *row = &job->row;
-    if (row->rung >= 0) {
+    if (has_letter(job)) {
         Str code = row->vendor.len == 0 ? row->code : str_from(reason_code_of(row));
         error_set(
             ret_verdict, ERROR_PERMANENT, STR_FMT ": " STR_FMT, STR_ARG(code), STR_ARG(row->reply));
         job->delivery->last_attempt = row->vendor.len == 0 ? STR_EMPTY : pack_attempt(job);
+        job->delivery->reason_code = code;
     }
     return emit_status(job, report_is_barred(row) ? STATUS_SUPPRESSED : STATUS_FAILED, err);
 }

@@ -397,13 +397,14 @@ static void build_parts(Ingest *in)
         .older_than_ms = in->options.sweep_age_ms,
     });
     in->commands = commands_new(
-        bus, &(TriggersOptions){
-                 .pool = pool,
-                 .accept = in->accept,
-                 .catalog = in->configured.catalog,
-                 .map = in->configured.triggers,
-                 .metrics = &in->metrics,
-             });
+        bus, in->configured.suppressions,
+        &(TriggersOptions){
+            .pool = pool,
+            .accept = in->accept,
+            .catalog = in->configured.catalog,
+            .map = in->configured.triggers,
+            .metrics = &in->metrics,
+        });
     in->intake = event_intake_new(bus, &in->metrics);
     bus_watch(bus, on_bus_changed, in);
     build_api(in);

@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/codec/event.h"
 #include "common/render/digest_lines.h"
+#include "common/request/semver.h"
 #include "common/template/helpers/format.h"
 #include "services/renderer/renderer_internal.h"
 
@@ -50,11 +51,28 @@ static Result check_first(const Delivery *delivery, const Job *job, RenderFailur
     return RESULT_OUT;
 }
 
+// Of a request that is sent again after its template failed: the version that is active now, so
+// that a new one mends it. The copy is in the delivery's arena; as it was when none is active.
+static const Request *choose_version(
+    const Lane *lane, const Delivery *delivery, const Request *from)
+{
+    char version[TEMPLATE_VERSION_SIZE];
+    const TemplateName wanted = template_name_of(from);
+    if (wanted.version.len > 0 ||
+        !template_cache_active(lane->renderer->templates, &wanted, semver_compare, version)) {
+        return from;
+    }
+    Request *chosen = arena_alloc(delivery->arena, sizeof *chosen);
+    *chosen = *from;
+    chosen->template_version = arena_cstr(delivery->arena, str_from(version));
+    return chosen;
+}
+
 // The version may come later than the request: CONFIG and REQUEST are two streams.
 static Result find_version(
-    const Lane *lane, const Item *item, const CompiledVersion **ret, RenderFailure *failure)
+    const Lane *lane, const Item *item, const Request *request, const CompiledVersion **ret,
+    RenderFailure *failure)
 {
-    const Request *request = item->request;
     const TemplateName wanted = template_name_of(request);
     const CompiledVersion *version = template_cache_get(lane->renderer->templates, &wanted);
     *ret = version;
@@ -73,8 +91,9 @@ static Result find_version(
     return RESULT_FAILED;
 }
 
-// A context whose meter is `meter`: the notification's own, so that one slow template costs no other
-// notification its time. The zones that ingest knows are the system's, those of the dates are ICU's.
+// A context whose meter is `meter`: the notification's own, so that one slow template costs no
+// other notification its time. The zones that ingest knows are the system's, those of the dates are
+// ICU's.
 static ContentContext content_context(const Lane *lane, const Job *job, TemplateMeter *meter)
 {
     Renderer *renderer = lane->renderer;
@@ -143,7 +162,7 @@ static Result render(
     const CompiledVersion *version = NULL;
     Result result = check_first(item->delivery, job, failure);
     if (result == RESULT_OUT) {
-        result = find_version(lane, item, &version, failure);
+        result = find_version(lane, item, job->request, &version, failure);
     }
     if (result != RESULT_OUT) {
         return result;
@@ -161,10 +180,9 @@ static Result render(
         result = RESULT_DEAD;
     } else {
         // A digest's items were looked up since, which ends what was found before.
-        result = is_digest ? find_version(lane, item, &version, failure) : RESULT_OUT;
-        result = result == RESULT_OUT
-                     ? write_content(lane, job, version, variables, out, failure)
-                     : result;
+        result = is_digest ? find_version(lane, item, job->request, &version, failure) : RESULT_OUT;
+        result = result == RESULT_OUT ? write_content(lane, job, version, variables, out, failure)
+                                      : result;
     }
     json_decref(variables);
     return result;
@@ -185,6 +203,16 @@ static void log_failure(const Job *job, const RenderFailure *failure)
         log_text("reason_code", failure_code_name(failure->code)), log_text("reason", reason));
 }
 
+// A failure is an operator's to look at; nothing can be done for what has expired and for a
+// recipient who was erased.
+static bool has_letter(const RenderFailure *failure)
+{
+    return failure->code != FAILURE_EXPIRED && failure->code != FAILURE_RECIPIENT_ERASED;
+}
+
+// The status, then the dead letter, then the ack. Killed in between: the request comes again and
+// fails again, with the same ids. Two letters of it, when that was after the duplicate window, are
+// sent again as one event, and the dispatcher's ledger has one first attempt.
 static void report_failure(
     const Lane *lane, const Job *job, Delivery *delivery, const RenderFailure *failure)
 {
@@ -199,11 +227,18 @@ static void report_failure(
     }
     metric_add(lane->renderer->failed[failure->code], 1);
     log_failure(job, failure);
-    if (failed_event(job, failure, &out, &err)) {
-        delivery_emit(delivery, &out);
+    if (!failed_event(job, failure, &out, &err)) {
+        delivery_settle(delivery, &err);
+        return;
+    }
+    delivery_emit(delivery, &out);
+    if (!has_letter(failure)) {
         delivery_settle(delivery, NULL);
         return;
     }
+    const char *code = failure_code_name(failure->code);
+    error_set(&err, ERROR_PERMANENT, "%s: %s", code, failure->reason);
+    delivery->reason_code = str_from(code);
     delivery_settle(delivery, &err);
 }
 
@@ -247,7 +282,7 @@ void renderer_handle(const Lane *lane, const Item *item, DataKey *key, int64_t n
     RenderFailure failure = {.code = FAILURE_NONE};
     Error err = {0};
     Job job = {
-        .request = item->request,
+        .request = choose_version(lane, delivery, item->request),
         .key = key,
         .lane = lane->priority,
         .traceparent = delivery->message.traceparent,

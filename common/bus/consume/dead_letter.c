@@ -90,9 +90,10 @@ static char *readable(Str text, Arena *arena)
 
 // payload NULL: not read.
 static bool pack(
-    const BusMessage *message, const char *stage, const char *reason,
-    const ProtobufCMessage *payload, Str notification, Str last_attempt, Arena *arena, BusOut *ret)
+    const BusMessage *message, const DeadLetterSpec *spec, const ProtobufCMessage *payload,
+    Str notification, Arena *arena, BusOut *ret)
 {
+    const char *stage = spec->stage;
     Stentor__V1__DeadLetter letter;
     Str tenant = find_tenant(message->subject, payload);
     stentor__v1__dead_letter__init(&letter);
@@ -114,33 +115,32 @@ static bool pack(
     subject_dead(subject, stage, tenant);
     letter.meta = &meta;
     letter.stage = arena_cstr(arena, str_from(stage));
-    letter.reason = readable(str_from(reason), arena);
+    letter.reason = readable(str_from(spec->reason), arena);
+    letter.reason_code = arena_cstr(arena, spec->reason_code);
     letter.stream = arena_cstr(arena, str_from(message->stream));
     letter.stream_sequence = message->sequence;
     letter.subject = readable(message->subject, arena);
     letter.payload = pb_data(str_slice(message->payload, 0, EVENT_BYTES_MAX - LETTER_ROOM));
     letter.deliveries = message->delivered;
-    fill_attempts(&letter, payload, last_attempt, arena);
+    fill_attempts(&letter, payload, spec->last_attempt, arena);
     *ret = (BusOut){
         .subject = subject, .event_id = str_from(event_id), .traceparent = message->traceparent};
     return pack_letter(&letter, arena, &ret->payload);
 }
 
 bool dead_letter_pack(
-    const BusMessage *message, const char *stage, const char *reason, Str last_attempt,
-    Arena *arena, BusOut *ret)
+    const BusMessage *message, const DeadLetterSpec *spec, Arena *arena, BusOut *ret)
 {
     // No payload of a stream without notifications, or of one that cannot be read.
     const ProtobufCMessageDescriptor *type = event_type_of_stream(str_from(message->stream));
     const ProtobufCMessage *payload =
         type == NULL ? NULL : event_unpack(type, message->payload, arena, NULL);
-    return pack(
-        message, stage, reason, payload, notification_of(payload), last_attempt, arena, ret);
+    return pack(message, spec, payload, notification_of(payload), arena, ret);
 }
 
 bool dead_letter_pack_unread(
-    const BusMessage *message, const char *stage, const char *reason, Str notification,
-    Arena *arena, BusOut *ret)
+    const BusMessage *message, const DeadLetterSpec *spec, Str notification, Arena *arena,
+    BusOut *ret)
 {
-    return pack(message, stage, reason, NULL, notification, STR_EMPTY, arena, ret);
+    return pack(message, spec, NULL, notification, arena, ret);
 }

@@ -6,16 +6,21 @@
 
 #include "common/bus/jetstream/bus.h"
 
-// last_attempt: a packed stentor.v1.Attempt, or empty; it stands behind those that a RENDERED_*
-// payload carries. The notification's id is the payload's own, as far as it can be read.
-// Everything *ret points to lives in `arena`. The tenant is the subject's last token, where it can
-// be one. A payload near the size limit loses its end so that the dead letter fits. false: could
-// not be packed.
+typedef struct DeadLetterSpec {
+    const char *stage;
+    const char *reason;
+    Str reason_code;  // of the notification's end, when that was published; empty: it has none
+    Str last_attempt; // a packed stentor.v1.Attempt, or empty; it stands behind those that a
+                      // RENDERED_* payload carries
+} DeadLetterSpec;
+
+// The notification's id is the payload's own, as far as it can be read. Everything *ret points to
+// lives in `arena`. The tenant is the subject's last token, where it can be one. A payload near the
+// size limit loses its end so that the dead letter fits. false: could not be packed.
 bool dead_letter_pack(
-    const BusMessage *message, const char *stage, const char *reason, Str last_attempt,
-    Arena *arena, BusOut *ret);
+    const BusMessage *message, const DeadLetterSpec *spec, Arena *arena, BusOut *ret);
 // The same of an input that ends who reads it: the payload goes along and is not looked at, so the
 // caller says whose notification it is, or "unknown"; a tenant that the subject does not have is.
 bool dead_letter_pack_unread(
-    const BusMessage *message, const char *stage, const char *reason, Str notification,
-    Arena *arena, BusOut *ret);
+    const BusMessage *message, const DeadLetterSpec *spec, Str notification, Arena *arena,
+    BusOut *ret);

@@ -90,7 +90,7 @@ static void answer(DeliveryState *d)
     }
 }
 
-static void write_dead_letter(DeliveryState *d, const char *reason);
+static void write_dead_letter(DeliveryState *d, const char *reason, Str reason_code);
 
 static void answer_if_ready(DeliveryState *d)
 {
@@ -101,7 +101,7 @@ static void answer_if_ready(DeliveryState *d)
         const char *reason = d->refused;
         d->verdict = VERDICT_NONE;
         d->refused = NULL;
-        write_dead_letter(d, reason);
+        write_dead_letter(d, reason, STR_EMPTY);
         ready = d->emits == 0; // else the dead letter's ack comes back here
     }
     if (ready) {
@@ -156,7 +156,7 @@ void delivery_held(Delivery *delivery, const Error *err)
 
 // ---- dead letters ----
 
-static void write_dead_letter(DeliveryState *d, const char *reason)
+static void write_dead_letter(DeliveryState *d, const char *reason, Str reason_code)
 {
     const BusMessage *message = &d->public.message;
     const char *stage = d->batch->worker->options.stage;
@@ -172,9 +172,13 @@ static void write_dead_letter(DeliveryState *d, const char *reason)
     }
     LOG(LOG_WARN, "input moved to the dead letters", log_text("stream", message->stream),
         log_int("sequence", (int64_t)message->sequence), log_text("error", reason));
-    if (dead_letter_pack(
-            message, stage != NULL ? stage : "unknown", reason, d->public.last_attempt,
-            d->public.arena, &out)) {
+    DeadLetterSpec letter = {
+        .stage = stage != NULL ? stage : "unknown",
+        .reason = reason,
+        .reason_code = reason_code,
+        .last_attempt = d->public.last_attempt,
+    };
+    if (dead_letter_pack(message, &letter, d->public.arena, &out)) {
         delivery_emit(&d->public, &out);
         d->verdict = VERDICT_DEAD_LETTER;
     } else {
@@ -206,7 +210,7 @@ void delivery_settle(Delivery *delivery, const Error *err)
         d->verdict = VERDICT_ACK;
         break;
     case ERROR_PERMANENT:
-        write_dead_letter(d, err->text);
+        write_dead_letter(d, err->text, delivery->reason_code);
         break;
     case ERROR_TRANSIENT:
     case ERROR_CONFIG:

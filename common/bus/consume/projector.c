@@ -55,7 +55,8 @@ static void write_dead_letter(Projector *p, const BusMessage *message, const Err
     LOG(LOG_WARN, "event moved to the dead letters", log_text("projection", p->options.name),
         log_text("stream", message->stream), log_int("sequence", (int64_t)message->sequence),
         log_error(reason));
-    if (!dead_letter_pack(message, p->options.stage, reason->text, STR_EMPTY, p->arena, &out)) {
+    DeadLetterSpec letter = {.stage = p->options.stage, .reason = reason->text};
+    if (!dead_letter_pack(message, &letter, p->arena, &out)) {
         p->dead_letter_failed = true; // cannot happen by size
         return;
     }

@@ -17,6 +17,8 @@ typedef struct Delivery {
     // A packed stentor.v1.Attempt in `arena`: what a dead letter says besides the attempts that its
     // payload carries; empty: nothing.
     Str last_attempt;
+    // The same of the status that ended the notification, when that was emitted.
+    Str reason_code;
 } Delivery;
 
 typedef struct WorkerOptions {

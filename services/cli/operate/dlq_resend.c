@@ -32,9 +32,10 @@ typedef struct Run {
     ResendRules rules;
     bool drop; // else resend
     bool dry;
-    Scan *scan;   // NULL: a letter is named
-    bool at_once; // the group ends before its scan waits for it
-    Error broken; // of the connection: no more letters are started
+    Scan *scan;                 // NULL: a letter is named
+    bool at_once;               // the group ends before its scan waits for it
+    Error broken;               // of the connection: no more letters are started
+    Suppressions *suppressions; // of the group's addresses
     ResendGroup group;
     Totals totals;
 } Run;
@@ -182,8 +183,9 @@ static void prepare(const Run *run, ResendTask *task)
     }
 }
 
-static void handle_letters(Run *run)
+static void on_looked_up(void *ctx)
 {
+    Run *run = ctx;
     for (size_t i = 0; i < run->group.count; i++) {
         ResendTask *task = &run->group.tasks[i];
         if (task->fate == LETTER_OPEN) {
@@ -195,6 +197,19 @@ static void handle_letters(Run *run)
     } else {
         resend_group_publish(&run->group, on_events_published, run);
     }
+}
+
+// An address that was refused for good is suppressed since: sending again says so at once.
+static void handle_letters(Run *run)
+{
+    if (run->drop) {
+        on_looked_up(run);
+        return;
+    }
+    suppressions_free(run->suppressions);
+    run->suppressions = suppressions_new();
+    run->rules.suppressions = run->suppressions;
+    resend_group_look_up(&run->group, run->suppressions, on_looked_up, run);
 }
 
 static bool on_scan_letters(
@@ -299,6 +314,7 @@ static int run_command(Cli *cli, bool drop)
     }
     bool ok = run_all(&run, &err);
     session_close(&session);
+    suppressions_free(run.suppressions);
     print_totals(&run);
     if (!ok) {
         return cli_fail(cli, &err);

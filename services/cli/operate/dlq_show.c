@@ -163,6 +163,8 @@ json_t *letter_row(const Letter *letter, int64_t now_us, Arena *arena)
     json_object_set_new(row, "tenant", text_json(letter->tenant, arena));
     json_object_set_new(row, "notification_id", json_string(letter->notification_id));
     json_object_set_new(row, "reason", text_json(str_from(reason_of(letter)), arena));
+    json_object_set_new(
+        row, "reason_code", json_string(letter->body != NULL ? letter->body->reason_code : ""));
     json_object_set_new(row, "attempts", unsigned_json(letter->attempts));
     json_object_set_new(row, "readable", json_boolean(letter->body != NULL));
     return row;

@@ -9,8 +9,7 @@
 // Columns with more than one use:
 // - owner '': released; its process gave it back before anything was sent (lease_until -infinity)
 // - vendor NULL, failed: decided here, nothing was sent; code is our reason_code, reply its text
-// - rung, failed: when not NULL an operator should look at it, so a dead letter goes with
-//   the status
+// - rung, failed: NULL when the vendor refused for good, or when a policy decided here
 #pragma once
 
 #include "common/db/db.h"

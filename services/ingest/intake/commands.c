@@ -303,7 +303,7 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
 
 // ---- life ----
 
-Commands *commands_new(Bus *bus, const TriggersOptions *options)
+Commands *commands_new(Bus *bus, const Suppressions *suppressions, const TriggersOptions *options)
 {
     Commands *commands = xcalloc(1, sizeof *commands);
     commands->accept = options->accept;
@@ -317,7 +317,7 @@ Commands *commands_new(Bus *bus, const TriggersOptions *options)
     TriggersOptions triggers = *options;
     triggers.stage = STAGE;
     commands->triggers = triggers_new(&triggers);
-    commands->resends = resends_new(bus, options->pool, options->metrics);
+    commands->resends = resends_new(bus, options->pool, suppressions, options->metrics);
     commands->worker = worker_new(bus, &worker, on_worker_batch, commands);
     return commands;
 }

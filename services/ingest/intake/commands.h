@@ -16,7 +16,7 @@ typedef struct Commands Commands;
 
 // Borrows all; `stage` is filled in here. Stop (on_stopped when every delivery is settled), then
 // free.
-Commands *commands_new(Bus *bus, const TriggersOptions *options);
+Commands *commands_new(Bus *bus, const Suppressions *suppressions, const TriggersOptions *options);
 void commands_start(Commands *commands); // once the catalog is complete
 void commands_stop(Commands *commands, void (*on_stopped)(void *ctx), void *ctx);
 void commands_free(Commands *commands, void (*on_freed)(void *ctx), void *ctx);

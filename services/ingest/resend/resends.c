@@ -145,11 +145,13 @@ void resends_go(Resends *resends)
     begin_round(resends);
 }
 
-Resends *resends_new(Bus *bus, DbPool *pool, IngestMetrics *metrics)
+Resends *resends_new(
+    Bus *bus, DbPool *pool, const Suppressions *suppressions, IngestMetrics *metrics)
 {
     Resends *r = xcalloc(1, sizeof *r);
     r->bus = bus;
     r->pool = pool;
+    r->suppressions = suppressions;
     r->metrics = metrics;
     r->last = &r->first;
     return r;

@@ -11,7 +11,8 @@
 // published. So the same event never takes a second letter: a mail that fails again is sent again
 // by a new event only. Nothing of another tenant is ever touched.
 //
-// What cannot be sent again (no letter, sent since, an unknown outcome without may_double, expired
+// What cannot be sent again (no letter, sent since, a suppressed address, an unknown outcome
+// without may_double, expired
 // ...) is a dead letter of the event itself, with the reason: `stentor dlq list` shows it, and
 // sending that letter again repeats the request.
 //
@@ -25,12 +26,14 @@
 
 #include "common/bus/consume/worker.h"
 #include "common/db/db.h"
+#include "common/model/suppressions.h"
 #include "services/ingest/ingest_metrics.h"
 
 typedef struct Resends Resends;
 
 // Borrows all. Free it when every delivery that it took is settled.
-Resends *resends_new(Bus *bus, DbPool *pool, IngestMetrics *metrics);
+Resends *resends_new(
+    Bus *bus, DbPool *pool, const Suppressions *suppressions, IngestMetrics *metrics);
 void resends_free(Resends *resends);
 
 // Takes over one ResendErrorEmail and settles it, now or later. Tenant and type are its subject's.

@@ -248,6 +248,7 @@ static void take_letter(ResendItem *item, ResendTask *task)
         .may_double = item->says.may_double,
         .ignore_expiry = item->says.ignore_expiry,
         .now_us = clock_now_us(),
+        .suppressions = item->resends->suppressions,
     };
     resend_task_prepare(task, &rules);
     task->own_id = false; // a duplicate: an earlier delivery of the event published it

@@ -27,6 +27,7 @@ typedef struct ResendItem {
 struct Resends {
     Bus *bus;
     DbPool *pool;
+    const Suppressions *suppressions; // a mirror's
     IngestMetrics *metrics;
     ResendItem *first, **last; // waiting
     bool busy;                 // with a round

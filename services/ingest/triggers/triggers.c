@@ -70,7 +70,8 @@ static bool emit_letter(Work *w, const Answer *answer)
     message.event_id = w->event.identity;
     BusOut out;
     const char *stage = w->triggers->options.stage;
-    if (!dead_letter_pack(&message, stage, answer->failed, STR_EMPTY, arena, &out)) {
+    DeadLetterSpec letter = {.stage = stage, .reason = answer->failed};
+    if (!dead_letter_pack(&message, &letter, arena, &out)) {
         return false;
     }
     char *place =

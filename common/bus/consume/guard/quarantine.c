@@ -171,6 +171,11 @@ bool quarantine_pack(
     Str notification = known ? str_from(work.notification_id) : STR("unknown");
     *ret = (Quarantine){0};
     ret->has_end = known && pack_end(message, &work, reason, now_us, arena, &ret->end);
+    DeadLetterSpec letter = {
+        .stage = stage,
+        .reason = reason,
+        .reason_code = ret->has_end ? STR("poison_message") : STR_EMPTY,
+    };
     return dead_letter_pack_unread(
-        message, stage, reason, ret->has_end ? notification : STR("unknown"), arena, &ret->letter);
+        message, &letter, ret->has_end ? notification : STR("unknown"), arena, &ret->letter);
 }

@@ -281,7 +281,81 @@ static void an_expired_request_is_refused(void **state)
     request.meta = meta_new(arena, "request");
     request.expires_at_us = NOW_US - 1;
     DeadLetter *body = letter_new(arena, "ntf.request.low.demo", packed(arena, &request.base));
+    body->reason = text_of("the store was away"); // it has no end yet
     refuses(arena, read_letter(arena, body), "send a new notification");
+}
+
+static Letter unrendered_letter(
+    Arena *arena, Stentor__V1__NotificationRequest *request, const char *code)
+{
+    stentor__v1__notification_request__init(request);
+    request->meta = meta_new(arena, "request");
+    request->channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
+    request->category = STENTOR__V1__CATEGORY__CATEGORY_TRANSACTIONAL;
+    request->template_version = text_of("1.0.0");
+    request->expires_at_us = NOW_US - 1;
+    request->address_hash = pb_data(STR("0123456789abcdef0123456789abcdef"));
+    DeadLetter *body = letter_new(arena, "ntf.request.low.demo", packed(arena, &request->base));
+    body->stage = text_of("renderer");
+    body->reason = text_of("missing_variable: 'total'");
+    body->reason_code = text_of(code);
+    return read_letter(arena, body);
+}
+
+static void a_request_that_failed_to_render_takes_the_version_of_then(void **state)
+{
+    Arena *arena = *state;
+    Stentor__V1__NotificationRequest request;
+    Letter letter = unrendered_letter(arena, &request, "missing_variable");
+    assert_true(letter_end_reported(&letter));
+    refuses(arena, letter, "--ignore-expiry");
+    const ResendRules rules = {.now_us = NOW_US, .ignore_expiry = true};
+    const Stentor__V1__NotificationRequest *again = (const void *)event_unpack(
+        &stentor__v1__notification_request__descriptor,
+        resend_ok(arena, &letter, &rules).out.payload, arena, NULL);
+    assert_string_equal(again->template_version, "");
+    assert_int_equal(again->resends, 1);
+    assert_int_equal(again->expires_at_us, 0);
+
+    letter = unrendered_letter(arena, &request, "poison_message"); // its version is not at fault
+    again = (const void *)event_unpack(
+        &stentor__v1__notification_request__descriptor,
+        resend_ok(arena, &letter, &rules).out.payload, arena, NULL);
+    assert_string_equal(again->template_version, "1.0.0");
+}
+
+static void refuses_suppressed(Arena *arena, const Letter *letter, const ResendRules *rules)
+{
+    Resend resend;
+    Error err = {0};
+    assert_false(letter_resend(letter, rules, arena, &resend, &err));
+    assert_non_null(strstr(err.text, "its address is suppressed (hard_bounce)"));
+}
+
+static void what_would_be_suppressed_is_refused_until_its_release(void **state)
+{
+    Arena *arena = *state;
+    Rendered *mail = rendered_new(arena);
+    mail->category = STENTOR__V1__CATEGORY__CATEGORY_TRANSACTIONAL;
+    mail->address_hash = pb_data(STR("0123456789abcdef0123456789abcdef"));
+    Stentor__V1__NotificationRequest request;
+    Letter letters[] = {
+        mail_letter(arena, mail), unrendered_letter(arena, &request, "missing_variable")};
+    Suppressions *known = suppressions_new();
+    const ResendRules rules = {.now_us = NOW_US, .ignore_expiry = true, .suppressions = known};
+    for (size_t i = 0; i < 2; i++) {
+        (void)resend_ok(arena, &letters[i], &rules);
+    }
+    suppressions_put(
+        known, STR("demo"), CHANNEL_EMAIL, CATEGORY_NONE, mail->address_hash.data,
+        SUPPRESSION_HARD_BOUNCE, 0);
+    for (size_t i = 0; i < 2; i++) {
+        refuses_suppressed(arena, &letters[i], &rules);
+    }
+    mail->address_hash = pb_data(STR("short"));
+    Letter other = mail_letter(arena, mail);
+    (void)resend_ok(arena, &other, &rules);
+    suppressions_free(known);
 }
 
 static void an_event_that_may_have_lost_its_end_is_refused(void **state)
@@ -380,6 +454,8 @@ int main(void)
         TEST(what_no_stage_reads_is_refused),
         TEST(finding_13_work_whose_end_was_reported_goes_on_in_a_resend_generation),
         TEST(an_expired_request_is_refused),
+        TEST(a_request_that_failed_to_render_takes_the_version_of_then),
+        TEST(what_would_be_suppressed_is_refused_until_its_release),
         TEST(an_event_that_may_have_lost_its_end_is_refused),
         TEST(bytes_that_are_no_letter_are_reported),
         TEST(an_answer_to_a_delete_is_done_or_says_why_not),

@@ -192,8 +192,11 @@ static void a_bad_address_fails_at_once(void **state)
     assert_string_equal(status->reason_code, "invalid_address");
     assert_int_equal(status->attempt->outcome, OUTCOME_REJECTED_TERMINAL);
     assert_string_equal(status->attempt->enhanced_code, "5.1.1");
+    const Stentor__V1__DeadLetter *letter = dead_at(stage, 0);
+    assert_string_equal(letter->reason_code, "invalid_address");
+    assert_int_equal(letter->attempts[0]->outcome, OUTCOME_REJECTED_TERMINAL);
     wait_acked(stage);
-    assert_int_equal(stage->dead.count, 0);
+    assert_int_equal(stage->dead.count, 1);
 }
 
 static void a_refused_address_gets_nothing_more_and_what_was_sent_stays_sent(void **state)

@@ -50,11 +50,19 @@ static Stentor__V1__DeadLetter *dead_letter_of(
         .sequence = 7,
         .delivered = 2};
     BusOut out;
-    assert_true(dead_letter_pack(&message, "dispatcher", "a reason", last, arena, &out));
+    assert_true(dead_letter_pack(
+        &message,
+        &(DeadLetterSpec){
+            .stage = "dispatcher",
+            .reason = "a reason",
+            .reason_code = STR("rejected"),
+            .last_attempt = last},
+        arena, &out));
     Stentor__V1__DeadLetter *letter = (Stentor__V1__DeadLetter *)event_unpack(
         &stentor__v1__dead_letter__descriptor, out.payload, arena, NULL);
     assert_non_null(letter);
     assert_string_equal(letter->meta->tenant, "acme");
+    assert_string_equal(letter->reason_code, "rejected");
     return letter;
 }
 
@@ -186,7 +194,8 @@ static Str id_of(const char *stage, uint64_t sequence, Arena *arena)
         .delivered = 1,
     };
     BusOut out;
-    assert_true(dead_letter_pack(&message, stage, "not readable", STR_EMPTY, arena, &out));
+    assert_true(dead_letter_pack(
+        &message, &(DeadLetterSpec){.stage = stage, .reason = "not readable"}, arena, &out));
     return out.event_id;
 }
 
@@ -218,8 +227,9 @@ static void a_callback_s_tenant_is_not_in_its_subject(void **state)
         BusMessage message = {
             .stream = "INBOUND", .subject = STR("ntf.inbound.sendgrid"), .payload = payloads[i]};
         BusOut out;
-        assert_true(
-            dead_letter_pack(&message, "webhook-receiver", "no array", STR_EMPTY, arena, &out));
+        assert_true(dead_letter_pack(
+            &message, &(DeadLetterSpec){.stage = "webhook-receiver", .reason = "no array"}, arena,
+            &out));
         assert_string_equal(out.subject, subjects[i]);
     }
     arena_free(arena);
@@ -237,7 +247,8 @@ static void a_letter_can_be_read_whatever_its_reason_quotes(void **state)
     };
     BusOut out;
     assert_true(dead_letter_pack(
-        &message, "ingest", "not \"\xc3\" but G\xc3\xbcl", STR_EMPTY, arena, &out));
+        &message, &(DeadLetterSpec){.stage = "ingest", .reason = "not \"\xc3\" but G\xc3\xbcl"},
+        arena, &out));
     const Stentor__V1__DeadLetter *letter = (const Stentor__V1__DeadLetter *)event_unpack(
         &stentor__v1__dead_letter__descriptor, out.payload, arena, NULL);
     assert_non_null(letter);

@@ -112,12 +112,13 @@ static void a_row_says_what_a_person_looks_for(void **state)
         letter_new(arena, "ntf.rendered.normal.demo", packed(arena, &rendered_new(arena)->base));
     body->attempts = attempts_new(arena, 3, 4);
     body->n_attempts = 4;
+    body->reason_code = text_of("retries_exhausted");
     Letter letter = read_letter(arena, body);
     assert_json(
         letter_row(&letter, NOW_US, arena),
         "{\"sequence\":4,\"stored_at\":\"2025-11-20T14:27:58.320000Z\",\"age_s\":90,\"stage\":"
         "\"dispatcher\",\"tenant\":\"demo\",\"notification_id\":\"" NTF_ID "\",\"reason\":"
-        "\"retries_exhausted: 451 try later\",\"attempts\":6,\"readable\":true}");
+        "\"retries_exhausted: 451 try later\",\"reason_code\":\"retries_exhausted\",\"attempts\":6,\"readable\":true}");
     body->meta->notification_id = text_of("ntf_01KAGTQ5M0000000000000000B");
     letter = read_letter(arena, body);
     assert_string_equal(letter.notification_id, "ntf_01KAGTQ5M0000000000000000B");
