@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/bus/topology/topology.h"
 #include "common/bus/topology/trim.h"
+#include "common/deadletter/dead_trim.h"
 #include "services/digest-flusher/due_work_sql.h"
 
 typedef struct Gauge {
@@ -55,6 +56,17 @@ static void note(Trimmer *trimmer, const TrimStream *seen)
     }
 }
 
+static void on_dead_trimmed(void *ctx, const DeadTrim *result, const Error *err)
+{
+    Trimmer *trimmer = ctx;
+    TrimStream seen = {.stream = "DEAD", .fill = result->fill, .removed = result->removed};
+    note(trimmer, &seen);
+    if (err != NULL) {
+        LOG(LOG_WARN, "the stream of dead letters could not be trimmed, retrying", log_error(err));
+    }
+    end_pass(trimmer);
+}
+
 static void on_trimmed(void *ctx, const TrimStream *streams, size_t count, const Error *err)
 {
     Trimmer *trimmer = ctx;
@@ -64,7 +76,11 @@ static void on_trimmed(void *ctx, const TrimStream *streams, size_t count, const
     if (err != NULL) {
         LOG(LOG_WARN, "nearly full streams could not be checked, retrying", log_error(err));
     }
-    end_pass(trimmer);
+    if (trimmer->stopping) {
+        end_pass(trimmer);
+    } else {
+        dead_trim_pass(trimmer->bus, on_dead_trimmed, trimmer);
+    }
 }
 
 // Projections commit lazily: a crash of Postgres loses the last half second of positions, and the
@@ -121,28 +137,35 @@ static bool has_gauge(const Trimmer *trimmer, const char *stream)
     return false;
 }
 
+static void add_gauge(Trimmer *trimmer, Metrics *metrics, const char *stream)
+{
+    if (has_gauge(trimmer, stream) || trimmer->gauge_count == TRIM_STREAMS_MAX) {
+        return;
+    }
+    Buf labels;
+    buf_init(&labels, 128);
+    metrics_label(&labels, "stream", str_from(stream));
+    trimmer->gauges[trimmer->gauge_count++] = (Gauge){
+        .stream = stream,
+        .fill = metrics_gauge(
+            metrics, "stentor_digest_flusher_stream_fill", buf_c(&labels),
+            "Bytes of a stream as a share of its limit; at 1 it rejects messages"),
+        .trimmed = metrics_counter(
+            metrics, "stentor_digest_flusher_stream_trimmed_total", buf_c(&labels),
+            "Messages removed from a nearly full stream: what all readers had read; of DEAD the "
+            "oldest letters of its fullest subject"),
+    };
+    buf_done(&labels);
+}
+
 static void add_gauges(Trimmer *trimmer, Metrics *metrics)
 {
     size_t count;
     const ConsumerSpec *consumers = topology_consumers(&count);
-    for (size_t i = 0; i < count && trimmer->gauge_count < TRIM_STREAMS_MAX; i++) {
-        if (has_gauge(trimmer, consumers[i].stream)) {
-            continue;
-        }
-        Buf labels;
-        buf_init(&labels, 128);
-        metrics_label(&labels, "stream", str_from(consumers[i].stream));
-        trimmer->gauges[trimmer->gauge_count++] = (Gauge){
-            .stream = consumers[i].stream,
-            .fill = metrics_gauge(
-                metrics, "stentor_digest_flusher_stream_fill", buf_c(&labels),
-                "Bytes of a stream as a share of its limit; at 1 it rejects messages"),
-            .trimmed = metrics_counter(
-                metrics, "stentor_digest_flusher_stream_trimmed_total", buf_c(&labels),
-                "Messages removed from a nearly full stream after all readers had read them"),
-        };
-        buf_done(&labels);
+    for (size_t i = 0; i < count; i++) {
+        add_gauge(trimmer, metrics, consumers[i].stream);
     }
+    add_gauge(trimmer, metrics, "DEAD");
 }
 
 Trimmer *trimmer_new(Bus *bus, DbPool *pool, Metrics *metrics, int64_t period_ms)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trimmer: every few seconds checks how full the working streams are and trims nearly full ones
-// (common/bus/topology/trim.h). Any number of replicas: they remove the same messages.
+// Trimmer: every few seconds checks how full the working streams and DEAD are and trims nearly full
+// ones (common/bus/topology/trim.h, common/deadletter/dead_trim.h). Any number of replicas: they
+// remove the same messages.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"

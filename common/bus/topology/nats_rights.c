@@ -44,8 +44,10 @@ static const NatsRights rights[] = {
      "$JS.API.STREAM.MSG.DELETE.RENDERED_CRITICAL $JS.API.STREAM.MSG.DELETE.RENDERED_HIGH "
      "$JS.API.STREAM.MSG.DELETE.RENDERED_NORMAL $JS.API.STREAM.MSG.DELETE.RENDERED_LOW "
      "$JS.API.STREAM.MSG.DELETE.DEFERRED $JS.API.STREAM.MSG.DELETE.INBOUND $JS.API.STREAM.MSG.DELETE.SETTLE "
-     "$JS.API.STREAM.MSG.DELETE.EVENTS",
-     "DEFERRED", "CONFIG PEOPLE IN_HAND", NULL},
+     "$JS.API.STREAM.MSG.DELETE.EVENTS "
+     // But of DEAD the letters whose notification has its end (common/deadletter/dead_trim.h).
+     "$JS.API.STREAM.MSG.DELETE.DEAD",
+     "DEFERRED", "CONFIG PEOPLE DEAD IN_HAND", NULL},
     // Its child process notes in the audit log what it restores and what ends by age.
     {"stentor-archiver",         "ntf.dead.> aud.*.restore aud.*.expiry $JS.API.STREAM.MSG.GET.AUDIT",
      "", "CONFIG STATUS EVENTS AUDIT PEOPLE DEAD INBOUND " REQUESTS " " RENDEREDS, NULL},
