@@ -333,7 +333,7 @@ def test_a_batch_whose_template_is_gone_fails_and_says_why(own):
     tell(own, batch, "start")
     wait_until(lambda: show(own, batch)["accepted"] > 50, 20, "some of it")
     nats = NatsClient(own.nats.port)
-    nats.publish("cfg.template.acme.brief.1_0_0", b"", "gone")
+    nats.publish("cfg.template.acme.brief.email.1_0_0", b"", "gone")
     nats.close()
     wait_until(lambda: show(own, batch)["status"] == "failed", 30, "the end")
     done = show(own, batch)
