@@ -218,7 +218,7 @@ static bool has_letter(const Job *job)
         return true;
     }
     return str_eq(row->code, STR("invalid_address")) ||
-           (was_barred(row) && job->rendered->resends > 0);
+           (report_is_barred(row) && job->rendered->resends > 0);
 }
 
 static bool report_failed(Job *job, Error *ret_verdict, Error *err)
