@@ -44,10 +44,12 @@ static const DbStatement sizes = {
            " WHERE n.nspname || '.' || c.relname = i.name), 0)::int8"
            " FROM unnest($1::text[]) WITH ORDINALITY AS i (name, place) ORDER BY i.place",
 };
+// Not advisory locks: processes take turns with them, as when months are made at a start.
 static const DbStatement state = {
     .name = "figures_database",
     .sql = "SELECT pg_database_size(current_database()),"
-           " (SELECT count(*) FROM pg_locks l WHERE NOT l.granted AND l.database ="
+           " (SELECT count(*) FROM pg_locks l WHERE NOT l.granted AND l.locktype <> 'advisory' AND "
+           "l.database ="
            "  (SELECT oid FROM pg_database WHERE datname = current_database())),"
            " (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database())",
 };
