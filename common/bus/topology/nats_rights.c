@@ -29,8 +29,8 @@ static const NatsRights rights[] = {
     {"stentor-webhook-receiver",
      "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.* ntf.inhand.webhook-receiver.*",
      "INBOUND", "CONFIG IN_HAND", NULL},
-    // The clock trims what is nearly full: only working streams, never STATUS, CONFIG or DEAD. It looks at the oldest mail that
-    // waits, to say since when.
+    // The clock trims what is nearly full: working streams, and of DEAD the letters whose notification has its end
+    // (common/deadletter/dead_trim.h); never STATUS or CONFIG. It looks at the oldest mail that waits, to say since when.
     {"stentor-digest-flusher",
      "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout evt.*.CleanUpOrders "
      "ntf.inhand.digest-flusher.* $JS.API.STREAM.INFO.* "
@@ -45,7 +45,6 @@ static const NatsRights rights[] = {
      "$JS.API.STREAM.MSG.DELETE.RENDERED_NORMAL $JS.API.STREAM.MSG.DELETE.RENDERED_LOW "
      "$JS.API.STREAM.MSG.DELETE.DEFERRED $JS.API.STREAM.MSG.DELETE.INBOUND $JS.API.STREAM.MSG.DELETE.SETTLE "
      "$JS.API.STREAM.MSG.DELETE.EVENTS "
-     // But of DEAD the letters whose notification has its end (common/deadletter/dead_trim.h).
      "$JS.API.STREAM.MSG.DELETE.DEAD",
      "DEFERRED", "CONFIG PEOPLE DEAD IN_HAND", NULL},
     // Its child process notes in the audit log what it restores and what ends by age.

@@ -87,7 +87,7 @@ static void report_end(const ResendItem *item)
     bool none = item->gone && !item->known.published;
     LOG(none ? LOG_WARN : LOG_INFO, end_of(item), log_str("tenant", item->says.tenant),
         log_str("notification", item->says.notification_id),
-        log_str("requested_by", item->says.requested_by), log_str("event", item->says.identity),
+        log_str("requested_by", item->says.requested_by), log_str("event_id", item->says.identity),
         log_int("letter", (int64_t)item->letter), log_int("attempt", item->attempt));
 }
 

@@ -81,7 +81,7 @@ static bool emit_letter(Work *w, const Answer *answer)
     out.event_id = str_from(id);
     LOG(LOG_WARN, "trigger failed, its dead letter has the event",
         log_str("tenant", w->event.tenant), log_text("trigger", answer->key),
-        log_str("event", w->event.identity), log_int("sequence", (int64_t)message.sequence),
+        log_str("event_id", w->event.identity), log_int("sequence", (int64_t)message.sequence),
         log_text("error", answer->failed));
     metric_add(metrics->trigger_failed, 1);
     if (!message.replayed) { // its original has one
@@ -341,7 +341,7 @@ static void plan_one(Work *w, const Stentor__V1__Trigger *trigger, int64_t now_u
         metric_add(metrics->trigger_late, 1);
         LOG(LOG_WARN, "trigger is more than a day late, its notifications are not sent",
             log_str("tenant", w->event.tenant), log_text("trigger", answer->key),
-            log_str("event", w->event.identity),
+            log_str("event_id", w->event.identity),
             log_int("hours", (now_us - answer->plan.at_us) / (INT64_C(3600) * 1000000)));
     }
 }

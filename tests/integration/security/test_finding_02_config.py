@@ -199,7 +199,7 @@ def test_finding_02_migrate_orders_what_an_earlier_version_stored(pipeline, nats
     old = [f"cfg.trigger.{TENANT}.old{i}" for i in range(3)] + [f"cfg.trigger.{TENANT}.spoiled"]
 
     for name in old:
-        pipeline.cli("trigger", "put", name.split(".")[-1], "--event", "old.event", "--template", "welcome", "--resolver", "address:to")
+        pipeline.cli("trigger", "put", name.split(".")[-1], "--event", "event.of." + name.split(".")[-1], "--template", "welcome", "--resolver", "address:to")
     stored = {name: nats.message("CONFIG", last_by_subj=name)[1] for name in old}
     for name in [*old, subject]:  # as an earlier version stored it: without the word, and so twice
         for _ in range(2):
