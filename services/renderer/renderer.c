@@ -171,6 +171,11 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         free(renderer);
         return false;
     }
+    if (renderer->links.public_url.len == 0) {
+        LOG(LOG_WARN,
+            "STENTOR_RENDERER_PUBLIC_URL is not set: e-mails have no link to unsubscribe, "
+            "which mailbox providers require of bulk mail");
+    }
     renderer->suppressions = suppressions_new();
     renderer->templates = template_cache_new((size_t)o->compiled);
     renderer->senders = senders_new();

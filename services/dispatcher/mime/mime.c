@@ -98,6 +98,20 @@ static bool check_url(Str url, Error *err)
            error_set(err, ERROR_PERMANENT, "'unsubscribe_url' is not a URL fit for a header");
 }
 
+// RFC 8058, section 3.1: one click needs HTTPS. A link to this machine leaves it no more than the
+// mail does: a developer sees the header that a recipient will.
+static bool takes_one_click(Str url)
+{
+    static const char *const ways[] = {
+        "https://", "http://127.0.0.1:", "http://localhost:", "http://[::1]:"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        if (str_starts(url, str_from(ways[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool write_unsubscribe(Str url, Buf *out, Error *err)
 {
     if (url.len == 0) {
@@ -109,7 +123,7 @@ static bool write_unsubscribe(Str url, Buf *out, Error *err)
     buf_str(out, STR("List-Unsubscribe:\r\n <"));
     buf_str(out, url);
     buf_str(out, STR(">\r\n"));
-    if (str_starts(url, STR("https://"))) { // RFC 8058, section 3.1: one click needs HTTPS
+    if (takes_one_click(url)) {
         mime_header_plain("List-Unsubscribe-Post", "List-Unsubscribe=One-Click", out);
     }
     return true;

@@ -81,6 +81,7 @@ static void a_request_becomes_a_queued_row_with_all_it_says(void **state)
     Fixture *f = *state;
     Request *request = request_new(f->arena, NTF_ID);
     request->scheduled_for_us = AT(60);
+    request->digest_window_id = arena_cstr(f->arena, STR("dgw_1"));
     fold_ok(f, request_message(f->arena, request));
     const HistoryRow *row = only_row(f);
     assert_str(row->tenant, "demo");

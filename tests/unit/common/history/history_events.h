@@ -45,7 +45,6 @@ static inline Request *request_new(Arena *arena, const char *id)
     event->source_event_id = arena_cstr(arena, STR("evt_1"));
     event->batch_id = arena_cstr(arena, STR("dbt_1"));
     event->source_event_type = arena_cstr(arena, STR("stay.confirmed"));
-    event->digest_window_id = arena_cstr(arena, STR("dgw_1"));
     event->copy_of = arena_cstr(arena, STR("ntf_first"));
     event->address_hash = pb_data(STR("hash-hash-hash-hash-hash-hash-32"));
     event->address = arena_alloc(arena, sizeof(*event->address));

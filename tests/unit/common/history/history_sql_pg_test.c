@@ -48,7 +48,9 @@ static void a_batchs_totals_count_its_notifications_by_status(void **state)
 static void a_row_holds_what_the_events_said(void **state)
 {
     Fixture *f = *state;
-    fold_ok(f, request_message(f->arena, request_new(f->arena, NTF_ID)));
+    Request *request = request_new(f->arena, NTF_ID);
+    request->digest_window_id = arena_cstr(f->arena, STR("dgw_1"));
+    fold_ok(f, request_message(f->arena, request));
     StatusEvent *sent = status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_SENT, AT(3));
     sent->rendered_at_us = AT(1);
     sent->content_checksum = pb_data(STR("checksum"));

@@ -411,18 +411,29 @@ static void an_unsubscribe_url_stands_alone_in_its_line(void **state)
                "Hello\r\nAlice\r\n");
 }
 
-static void one_click_is_offered_over_https_only(void **state)
+static bool offers_one_click(const char *url)
 {
-    (void)state;
     MimeMail mail = plain_mail();
-    mail.unsubscribe_url = STR("http://localhost:8090/v1/opt-out/oot_abc");
+    mail.unsubscribe_url = str_from(url);
     Buf out;
     Error err = {0};
     buf_init(&out, MIME_BYTES_MAX);
     assert_true(mime_compose(&mail, &out, &err));
     assert_non_null(strstr(buf_c(&out), "List-Unsubscribe:"));
-    assert_null(strstr(buf_c(&out), "List-Unsubscribe-Post"));
+    bool offers = strstr(buf_c(&out), "List-Unsubscribe-Post") != NULL;
     buf_done(&out);
+    return offers;
+}
+
+static void one_click_is_offered_over_https_and_on_this_machine_only(void **state)
+{
+    (void)state;
+    assert_true(offers_one_click("https://notify.example.com/v1/opt-out/oot_abc"));
+    assert_true(offers_one_click("http://127.0.0.1:8080/v1/opt-out/oot_abc"));
+    assert_true(offers_one_click("http://localhost:8090/v1/opt-out/oot_abc"));
+    assert_false(offers_one_click("http://notify.example.com/v1/opt-out/oot_abc"));
+    assert_false(offers_one_click("http://127.0.0.1.example.com/v1/opt-out/oot_abc"));
+    assert_false(offers_one_click("http://localhost.example.com:80/v1/opt-out/oot_abc"));
 }
 
 static void an_unsubscribe_url_cannot_begin_a_header(void **state)
@@ -472,7 +483,7 @@ int main(void)
         cmocka_unit_test(the_encoding_fits_the_text),
         cmocka_unit_test(a_mail_without_a_body_is_refused),
         cmocka_unit_test(an_unsubscribe_url_stands_alone_in_its_line),
-        cmocka_unit_test(one_click_is_offered_over_https_only),
+        cmocka_unit_test(one_click_is_offered_over_https_and_on_this_machine_only),
         cmocka_unit_test(an_unsubscribe_url_cannot_begin_a_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
