@@ -172,9 +172,8 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         return false;
     }
     if (renderer->links.public_url.len == 0) {
-        LOG(LOG_WARN,
-            "STENTOR_RENDERER_PUBLIC_URL is not set: e-mails have no link to unsubscribe, "
-            "which mailbox providers require of bulk mail");
+        LOG(LOG_WARN, "e-mails have no link to unsubscribe, which mailboxes require of bulk mail",
+            log_text("hint", "set STENTOR_RENDERER_PUBLIC_URL"));
     }
     renderer->suppressions = suppressions_new();
     renderer->templates = template_cache_new((size_t)o->compiled);
