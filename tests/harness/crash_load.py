@@ -27,11 +27,11 @@ GATE_S = 30
 DUPLICATE_WINDOW_NS = 100_000_000
 # What the ids, the time or the address of a run is in: only whether it is there is compared.
 OWN = {"created_at", "id", "recipient_id", "tenant_id", "notification_id", "address_hash", "address", "correlation_id", "source_event_id",
-       "vendor_message_id", "updated_at", "owner", "lease_until", "batch_id"}
+       "vendor_message_id", "updated_at", "owner", "lease_until", "batch_id", "digest_window_id"}
 POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f"ntf.rendered.normal.{TENANT}",
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
           "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
-KINDS = ["called", "single", "batch", "campaign", "scheduled", "retry", "rejected", "mistyped", "command", "callback", "digest", "resend", "managed",
+KINDS = ["called", "single", "batch", "campaign", "scheduled", "retry", "rejected", "endless", "command", "callback", "digest", "resend", "managed",
          *POISON]
 
 
@@ -98,6 +98,7 @@ class Bench:
         page = pipeline.folder / "digest.html"
         page.write_text("<p>News</p>")
         pipeline.cli("template", "put", "digest", "--subject", "Digest", "--html", page)
+        self.endless = pipeline.put_endless()
         self.deferrals = Deferrals(pipeline)
         self.streams = json.loads(self.nats.request("$JS.API.STREAM.NAMES"))["streams"]
 
@@ -222,7 +223,9 @@ class Run:
 
     def request(self, kind):
         count = {"batch": 3, "scheduled": 2}.get(kind, 1)
-        fields = {"template": "welcome", "variables": {"name": 7 if kind == "mistyped" else "A"}, "correlation_id": f"{self.tag}/{kind}"}
+        fields = {"template": "welcome", "variables": {"name": "A"}, "correlation_id": f"{self.tag}/{kind}"}
+        if kind == "endless":  # what only the renderer can refuse
+            fields.update(self.bench.endless)
         if kind == "scheduled":
             at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=SCHEDULED_IN_S)
             fields["scheduled_for"] = at.isoformat().replace("+00:00", "Z")

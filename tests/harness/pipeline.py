@@ -177,5 +177,12 @@ class Pipeline:
         words = ["status", notification_id, "--json"] + (["--wait", wait, "--timeout", str(timeout)] if wait else [])
         return json.loads(self.cli(*words))
 
+    def put_endless(self):
+        """Puts a template that nothing but the renderer finds at fault (more rounds than it may take); what to send with it."""
+        page = self.folder / "endless.html"
+        page.write_text("{{#each list}}{{#each ../list}}.{{/each}}{{/each}}")
+        self.cli("template", "put", "endless", "--subject", "Endless", "--html", page)
+        return {"template": "endless", "variables": {"list": list(range(300))}}
+
     def history_count(self, where="true"):
         return self.postgres.query(f"SELECT count(*) FROM archiver.notifications WHERE {where}")[0][0]

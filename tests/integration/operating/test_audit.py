@@ -122,7 +122,7 @@ def test_each_end_has_its_count(audited, since):
         assert audited.status(notification, wait=status)["status"] == status
         return notification
 
-    end("failed", variables={"name": 7})  # in the renderer: the template wants a text
+    end("failed", **audited.put_endless())  # in the renderer
     end("failed", reply="550 5.1.1 no such user", to="unknown@example.com")  # by the vendor
     end("sent", reply="451 4.7.1 try later")  # at the second attempt
     waiting = audited.send(scheduled_for=later(hours=1))
