@@ -132,7 +132,7 @@ def test_a_schedule_in_the_past_is_sent_at_once_and_the_answer_says_so(pipeline)
     past = {**GOOD, "scheduled_for": "2020-01-01T00:00:00Z"}
     status, headers, answer = pipeline.post(past, headers={"Idempotency-Key": "past"})
     assert (status, answer["status"], answer["scheduled_for_past"]) == (202, "queued", True)
-    assert "Location" not in headers  # nothing would be found there
+    assert headers["Location"] == f"/v1/notifications/{answer['id']}"
     assert pipeline.post(past, headers={"Idempotency-Key": "past"})[2] == answer
     status, _, answer = pipeline.post([GOOD, past])
     assert [one.get("scheduled_for_past") for one in answer["notifications"]] == [None, True]
