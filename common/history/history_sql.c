@@ -153,8 +153,9 @@ void history_sql_init(HistorySql *out, const char *schema, HistoryLate late)
         "SELECT stentor.ensure_partitions(('%s.notifications' || m.ending)::regclass, since, "
         "until),"
         " stentor.ensure_partitions(('%s.delivery_attempts' || m.ending)::regclass, since, until)"
-        " FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS m (ending, since, "
-        "until)",
+        // A new month locks its parent; readers lock the parents in this order, of their bounds.
+        " FROM (SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS u "
+        "(ending, since, until) ORDER BY ending) AS m",
         schema, schema);
     assert(len > 0 && len < HISTORY_SQL_MAX);
     name_statement(out, 0, &out->notifications, schema, "notifications");

@@ -163,7 +163,7 @@ BEGIN
     FOR target IN
         SELECT t.relid AS leaf_parent, substring(pg_get_expr(c.relpartbound, c.oid) FROM '^FOR VALUES IN \(''([RSB])''\)$') AS class
         FROM pg_partition_tree(parent) t JOIN pg_class c ON c.oid = t.relid JOIN pg_partitioned_table p ON p.partrelid = c.oid
-        WHERE p.partstrat = 'r' ORDER BY 1
+        WHERE p.partstrat = 'r' ORDER BY 2 -- as a reader locks them: by their bounds
     LOOP
         made := made + stentor.make_partitions(target.leaf_parent, target.class, since, until);
     END LOOP;
@@ -271,8 +271,9 @@ BEGIN
         PERFORM stentor.ensure_partitions('archiver.notifications', month_at, month_at);
         PERFORM stentor.ensure_partitions('archiver.delivery_attempts', month_at, month_at);
     END LOOP;
-    PERFORM stentor.ensure_partitions('archiver.notifications', now() - interval '1 month', now() + interval '14 months');
-    PERFORM stentor.ensure_partitions('archiver.delivery_attempts', now() - interval '1 month', now() + interval '14 months');
+    -- Beyond what the archiver makes (14 times 31 days), so that none is made while a new installation starts.
+    PERFORM stentor.ensure_partitions('archiver.notifications', now() - interval '1 month', now() + interval '15 months');
+    PERFORM stentor.ensure_partitions('archiver.delivery_attempts', now() - interval '1 month', now() + interval '15 months');
 END
 $$;
 
