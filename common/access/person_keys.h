@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A person's data keys for a command that shows what is sealed under them. It blocks.
+// A recipient's data keys, for a command that opens values sealed under them. It blocks.
 #pragma once
 
 #include "common/codec/seal.h"

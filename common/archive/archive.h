@@ -50,7 +50,7 @@ typedef struct Archive {
 // CONFIG: the URL of the storage. TRANSIENT: the database. Nothing is taken yet.
 bool archive_open(Archive *archive, const ArchiveOptions *options, Error *err);
 void archive_close(Archive *archive); // also after a failure
-// The bucket again by a new connection, so that what is read is what is stored.
+// The bucket again by a new connection, so that it reads the stored object.
 bool archive_reopen_storage(Archive *archive, Error *err);
 void archive_step(const Archive *archive, const char *step, const char *unit);
 void archive_more(Archive *archive, uint64_t rows, uint64_t bytes); // renews the bucket's token too

@@ -14,7 +14,7 @@ typedef struct Keyring Keyring;
 typedef struct KeyringOptions {
     size_t cache_max; // keys in memory; 0: 100,000 (about 1 KiB each)
     int64_t cache_ms; // 0: 60,000; a destroyed key is forgotten after at most this
-    bool found_only;  // no key is made: what is not there is answered like what is destroyed
+    bool found_only;  // no key is made: an absent one is answered like a destroyed one
     bool kept;        // also keys that a legal duty keeps of an erased person: for an operator only
 } KeyringOptions;
 

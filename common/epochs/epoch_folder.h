@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The folder of epoch keys (STENTOR_EPOCH_KEYS_DIR): "<id>.epoch" per key, wrapped by the master
 // key, and `current`, which holds the id of the one that wraps. It lies outside of Postgres and of
-// Postgres's backups: what is destroyed here is destroyed everywhere. All programs that open data
+// Postgres's backups: a key destroyed here is destroyed everywhere. All programs that open data
 // keys read it, one writes (common/keywork). Each change is fsynced, and whole or not made. It
 // blocks, for the time of a few small files.
 #pragma once

@@ -15,7 +15,7 @@ enum { HISTORY_SQL_MAX = 12288 };
 // Where rows of sealed periods go.
 typedef enum HistoryLate {
     HISTORY_LATE_APART,  // to the late tables
-    HISTORY_LATE_NOWHERE // a rebuild carries over what is sealed, and the late tables, as they are
+    HISTORY_LATE_NOWHERE // a rebuild carries over sealed periods and the late tables as they are
 } HistoryLate;
 
 typedef struct HistorySql {

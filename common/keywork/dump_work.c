@@ -40,7 +40,7 @@ static bool make_dump(Keywork *work, const char *folder, int64_t now_us, KeysDum
            keys_dump_check(path, &again, err);
 }
 
-// Asked once, then remembered: what is stored is this process's own.
+// The storage is asked once, and the answer kept: this process alone stores dumps.
 static bool find_stored(Keywork *work, Error *err)
 {
     if (work->storage == NULL) {

@@ -169,8 +169,8 @@ bool keys_dump_newest_stored(StorageWait *storage, int64_t *ret_us, Error *err)
     return ok;
 }
 
-// A bucket with versions keeps what is deleted without one. A folder has none, and a LIST may not
-// say it: HEAD does.
+// A bucket with versions keeps an object that is deleted without one. A folder has none, and a LIST
+// may not say it: HEAD does.
 static bool delete_dump(StorageWait *storage, const StoredDump *dump, Error *err)
 {
     StorageInfo info;

@@ -87,7 +87,7 @@ BEGIN
 END
 $$;
 
--- Where what is stored of the unit is not what was counted of it. same_rows: as many rows, so other content or bounds.
+-- Where a unit's stored rows differ from the counted ones. same_rows: as many rows, so other content or bounds.
 CREATE FUNCTION archive.stored_differences(of_unit text)
     RETURNS TABLE (ordinal smallint, tenant text, same_rows boolean, difference text)
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -105,7 +105,7 @@ CREATE FUNCTION archive.stored_differences(of_unit text)
       AND (c.rows, c.min_created, c.max_created, c.digest) IS DISTINCT FROM (o.rows, o.min_created, o.max_created, o.digest)
     $$;
 
--- Why what is stored of the unit does not hold all that was counted; null: it does.
+-- Why a unit's stored rows do not hold all that was counted; null: they do.
 CREATE FUNCTION archive.stored_difference(of_unit text) RETURNS text
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
     AS $$

@@ -9,7 +9,7 @@ CREATE FUNCTION stentor.retention_class(id text) RETURNS text
                 THEN pg_catalog.substr(pg_catalog.right(id, 26), 11, 1) ELSE 'R' END;
 GRANT EXECUTE ON FUNCTION stentor.retention_class(text) TO stentor_cli;
 
--- ---- what is sealed, and how long a new partition is ----
+-- ---- sealed periods, and how long a new partition is ----
 -- In schema stentor, because a rebuild replaces the schema archiver as a whole.
 
 CREATE TABLE stentor.sealed_periods (
@@ -38,7 +38,7 @@ CREATE FUNCTION stentor.set_partition_periods(classes text[], periods text[]) RE
 GRANT EXECUTE ON FUNCTION stentor.set_partition_periods(text[], text[]) TO stentor_archiver;
 
 -- Seals a period in the caller's transaction, when no flush is in the air that took it for open: a flush has its lock on the tables before it
--- reads what is sealed. Fails where it would wait for longer than 200 ms.
+-- reads the sealed periods. Fails where it would wait for longer than 200 ms.
 CREATE FUNCTION stentor.seal_period(of_class text, starts_at timestamptz, ends_at timestamptz) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms'
     AS $$
@@ -71,7 +71,7 @@ GRANT EXECUTE ON FUNCTION archive.on_history_moved() TO stentor_archiver;
 
 -- ---- making partitions ----
 
--- What of a table's time has a partition, and what is sealed.
+-- Which of a table's periods have a partition, and which are sealed.
 CREATE FUNCTION stentor.covered_periods(target regclass, of_class text) RETURNS tstzmultirange
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO'
     AS $$

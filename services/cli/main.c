@@ -27,7 +27,7 @@ static const Option settings_table[] = {
     {"STENTOR_TENANT",        OPTION_TEXT, offsetof(Settings, tenant),        "", 0, 0, false, "tenant that the commands act for"},
     {"STENTOR_HOME",          OPTION_TEXT, offsetof(Settings, home),          "", 0, 0, false, "folder with migrations/, and with deploy/ for `up` and `down`; not set: the one installed with this program, else the current folder"},
     {"STENTOR_MASTER_KEY_FILE", OPTION_TEXT, offsetof(Settings, master_key_file), "", 0, 0, false, "the services' master key file, for the commands that seal, open or hash"},
-    {"STENTOR_EPOCH_KEYS_DIR", OPTION_TEXT, offsetof(Settings, epoch_keys_dir), "", 0, 0, false, "the services' folder of epoch keys, for the commands that open what is sealed"},
+    {"STENTOR_EPOCH_KEYS_DIR", OPTION_TEXT, offsetof(Settings, epoch_keys_dir), "", 0, 0, false, "the services' folder of epoch keys, for the commands that open sealed values"},
     {"STENTOR_ERASURE_KEY_FILE", OPTION_TEXT, offsetof(Settings, erasure_key_file), "", 0, 0, false, "the key that signs certificates of erasure, for `erase verify` only"},
     {"STENTOR_LEGAL_DUTY",    OPTION_TEXT, offsetof(Settings, legal_duty), "", 0, 0, false, "names the law by which `erase` keeps what is of the retention class record; not set: it is erased with the rest"},
     {"STENTOR_RETENTION_SPANS", OPTION_TEXT, offsetof(Settings, retention_spans), "", 0, 0, false, "as the archiver's: how long that duty lasts"},

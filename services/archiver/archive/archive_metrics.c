@@ -93,7 +93,7 @@ static void on_tick(uv_timer_t *timer)
         return;
     }
     DbTxn *txn = db_txn_new(metrics->pool);
-    // The time first: what is stored later is not said to be folded.
+    // The time first: an event stored later does not count as folded.
     int64_t now_us = clock_now_us();
     DbParams *params = db_txn_add(txn, &folded_statement, NULL);
     db_time(params, metrics->is_folded(metrics->ctx) ? now_us : 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log in object storage: what waits to be stored and for how long, and what is stored nowhere.
-// Age-based removal by the server waits for no reader, so a stream that is not stored in time has a
-// hole.
+// The log in object storage: events that wait to be stored, for how long, and events stored
+// nowhere. Age-based removal by the server waits for no reader, so a stream that is not stored in
+// time has a hole.
 #include <stdlib.h>
 
 #include "common/base/clock.h"

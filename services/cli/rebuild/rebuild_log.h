@@ -37,7 +37,7 @@ typedef struct Rebuild {
     int stream_count;                // at most HISTORY_STREAM_COUNT
     StreamInfo streams[HISTORY_STREAM_COUNT];
     ArchivedLog log;                      // what came before the streams' beginning
-    uint64_t until[HISTORY_STREAM_COUNT]; // what the streams hold of what is folded live
+    uint64_t until[HISTORY_STREAM_COUNT]; // how far the streams hold events folded live
     HistoryUntil folded[HISTORY_STREAM_COUNT];
     uint64_t first[HISTORY_STREAM_COUNT];    // when the rebuild began: behind the last segment
     uint64_t position[HISTORY_STREAM_COUNT]; // when it stopped folding

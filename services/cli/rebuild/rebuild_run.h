@@ -15,7 +15,7 @@ void rebuild_close_pool(Rebuild *rebuild);
 
 // After reading: nothing has left the log before it was read.
 bool rebuild_check_whole(const Rebuild *rebuild, Error *err);
-// What the streams hold now of what is folded live: `until` and `folded`.
+// How far the streams hold now the events that are folded live: `until` and `folded`.
 bool rebuild_set_until(Rebuild *rebuild, RebuildPositions *live, Error *err);
 void rebuild_show(void *ctx, const char *line); // a difference; ctx is the rebuild
 

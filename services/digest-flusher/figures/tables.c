@@ -35,7 +35,7 @@ struct Tables {
     void *stopped_ctx;
 };
 
-// A partitioned table is the sum of its months, with indexes and what is stored out of line.
+// A partitioned table is the sum of its months, with indexes and values stored out of line (TOAST).
 static const DbStatement sizes = {
     .name = "figures_sizes",
     .sql = "SELECT coalesce((SELECT sum(coalesce((SELECT sum(pg_total_relation_size(t.relid))"
