@@ -94,10 +94,9 @@ static Result find_version(
 // A context whose meter is `meter`: the notification's own, so that one slow template costs no
 // other notification its time. The zones that ingest knows are the system's, those of the dates are
 // ICU's.
-static ContentContext content_context(const Lane *lane, const Job *job, TemplateMeter *meter)
+static ContentContext content_context(
+    const Renderer *renderer, const Job *job, const Sender *sender, TemplateMeter *meter)
 {
-    Renderer *renderer = lane->renderer;
-    const Sender *sender = senders_get(renderer->senders, str_from(job->request->meta->tenant));
     Str zone = str_from(job->request->time_zone);
     *meter = (TemplateMeter){.cpu_us = clock_thread_cpu_us, .max_us = renderer->cpu_max_us};
     return (ContentContext){
@@ -108,17 +107,15 @@ static ContentContext content_context(const Lane *lane, const Job *job, Template
 }
 
 // The subjects of all items have the time of one notification; what is over it goes without.
-static bool add_digest(const Lane *lane, const Job *job, json_t *variables, Error *err)
+static bool add_digest(
+    const Renderer *renderer, const Job *job, const Sender *sender, json_t *variables, Error *err)
 {
-    Renderer *renderer = lane->renderer;
     if (!digest_variables(job, variables, err)) {
         return false;
     }
     TemplateMeter meter;
-    ContentContext context = content_context(lane, job, &meter);
-    digest_subject_lines(
-        renderer->templates, job,
-        senders_get(renderer->senders, str_from(job->request->meta->tenant)), &context, variables);
+    ContentContext context = content_context(renderer, job, sender, &meter);
+    digest_subject_lines(renderer->templates, job, sender, &context, variables);
     return true;
 }
 
@@ -132,7 +129,7 @@ static Result write_content(
     const CompiledLocale *locale =
         version_locale(version, wanted.len > 0 ? wanted : str_from(sender->locale));
     TemplateMeter meter;
-    ContentContext context = content_context(lane, job, &meter);
+    ContentContext context = content_context(renderer, job, sender, &meter);
     Error err = {0};
     footer_variables(variables, job->unsubscribe_url, sender->physical_address);
     if (!check_variables(version->source, variables, failure)) {
@@ -175,14 +172,16 @@ static Result render(
     if (!parse_variables(json, &variables, failure)) {
         return RESULT_FAILED;
     }
-    bool is_digest = job->request->n_digest_items > 0;
-    if (is_digest && !add_digest(lane, job, variables, err)) {
-        result = RESULT_DEAD;
-    } else {
-        // A digest's items were looked up since, which ends what was found before.
-        result = is_digest ? find_version(lane, item, job->request, &version, failure) : RESULT_OUT;
-        result = result == RESULT_OUT ? write_content(lane, job, version, variables, out, failure)
-                                      : result;
+    if (job->request->n_digest_items > 0) {
+        const Renderer *renderer = lane->renderer;
+        const Sender *sender = senders_get(renderer->senders, str_from(job->request->meta->tenant));
+        // The items' versions are looked up, which ends what was found before.
+        result = add_digest(renderer, job, sender, variables, err)
+                     ? find_version(lane, item, job->request, &version, failure)
+                     : RESULT_DEAD;
+    }
+    if (result == RESULT_OUT) {
+        result = write_content(lane, job, version, variables, out, failure);
     }
     json_decref(variables);
     return result;
