@@ -10,7 +10,7 @@
 #include "common/variables/variable_check.h"
 #include "common/variables/variable_format.h"
 
-enum { NAME_MAX_BYTES = 256, LOCALE_MAX_BYTES = 64, ENUM_MAX = 100, ENUM_BYTES_MAX = 128 };
+enum { NAME_MAX_BYTES = 256, LOCALE_MAX_BYTES = 64, ENUM_MAX = 100 };
 
 typedef struct Reading {
     Arena *arena;
@@ -270,13 +270,13 @@ static void take_enum(
     ret->allowed = arena_array(reading->arena, json_array_size(array), sizeof *ret->allowed);
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *value = json_array_get(array, i);
-        char text[ENUM_BYTES_MAX];
-        size_t len = json_dumpb(value, text, sizeof text, JSON_ENCODE_ANY | JSON_COMPACT);
+        char text[VARIABLE_ENUM_BYTES_MAX];
+        size_t len = json_dumpb(value, text, sizeof text, VARIABLE_ENUM_FLAGS);
         if (json_is_object(value) || json_is_array(value) || json_is_null(value) ||
             len > sizeof text) {
             (void)fault_at(
                 reading, "enum", "expected texts, numbers, true or false, of at most %d bytes",
-                ENUM_BYTES_MAX);
+                VARIABLE_ENUM_BYTES_MAX);
             return;
         }
         ret->allowed[ret->n_allowed++] = arena_cstr(reading->arena, str_of(text, len));
@@ -504,8 +504,7 @@ static void take_life(
     (void)take_text(reading, document, "deprecated_at", LOCALE_MAX_BYTES, &at);
     (void)take_text(reading, document, "supersedes", LOCALE_MAX_BYTES, &ret->supersedes);
     if (priority[0] != '\0' && !priority_from_name(str_from(priority), &known)) {
-        (void)fault_at(
-            reading, "default_priority", "not one of critical, high, normal, low");
+        (void)fault_at(reading, "default_priority", "not one of critical, high, normal, low");
     }
     if (at[0] != '\0' && !clock_parse(str_from(at), &ret->deprecated_at_us)) {
         (void)fault_at(reading, "deprecated_at", "expected a time as '2026-11-23T10:00:00Z'");
@@ -658,8 +657,7 @@ static json_t *rule_to_json(const Stentor__V1__TemplateVariable *rule, int depth
     add_number(object, "maxItems", rule->max_items);
     json_t *allowed = json_array();
     for (size_t i = 0; i < rule->n_allowed; i++) {
-        (void)json_array_append_new(
-            allowed, json_loads(rule->allowed[i], JSON_DECODE_ANY, NULL));
+        (void)json_array_append_new(allowed, json_loads(rule->allowed[i], JSON_DECODE_ANY, NULL));
     }
     if (json_array_size(allowed) > 0) {
         (void)json_object_set(object, "enum", allowed);

@@ -259,8 +259,8 @@ static Version *find_place(const TemplateEntry *entry, Channel channel, Str text
         bool here = channel == CHANNEL_NONE ? v->unplaced : !v->unplaced && v->channel == channel;
         bool same = here && strlen(v->text) == text.len;
         for (size_t c = 0; same && c < text.len; c++) {
-            same = (v->text[c] == '.' ? '_' : v->text[c]) ==
-                   (text.ptr[c] == '.' ? '_' : text.ptr[c]);
+            same =
+                (v->text[c] == '.' ? '_' : v->text[c]) == (text.ptr[c] == '.' ? '_' : text.ptr[c]);
         }
         if (same) {
             return v;
@@ -354,8 +354,7 @@ static bool put_version(
 static void remove_version(Catalog *catalog, Str tenant, const TemplateKey *named)
 {
     TemplateEntry *entry = find_entry(catalog, tenant, named->key);
-    Version *version =
-        entry == NULL ? NULL : find_place(entry, named->channel, named->version);
+    Version *version = entry == NULL ? NULL : find_place(entry, named->channel, named->version);
     if (version != NULL) {
         drop_texts(version);
         *version = entry->versions[--entry->count];
@@ -392,7 +391,8 @@ bool catalog_template_changed(Catalog *catalog, Str tenant, Str key, Str payload
     const Stentor__V1__TemplateVersion *event = (const Stentor__V1__TemplateVersion *)event_unpack(
         &stentor__v1__template_version__descriptor, payload, arena, err);
     bool ok = event != NULL && check_tenant(tenant, event->tenant, err);
-    ok = ok && check_template(event, &named, err) && put_version(catalog, event, named.channel, err);
+    ok =
+        ok && check_template(event, &named, err) && put_version(catalog, event, named.channel, err);
     arena_free(arena);
     return ok;
 }
@@ -469,13 +469,14 @@ bool catalog_freeze(
             version->category == CATEGORY_NONE ? CATEGORY_TRANSACTIONAL : version->category;
     }
     if (request->priority_unsaid || request->priority == PRIORITY_NONE) {
-        request->priority = version->priority == PRIORITY_NONE ? PRIORITY_NORMAL : version->priority;
+        request->priority =
+            version->priority == PRIORITY_NONE ? PRIORITY_NORMAL : version->priority;
     }
     request->retention = catalog_retention(catalog, tenant, request->category);
     return true;
 }
 
-const VariableRules *catalog_rules(const Catalog *catalog, Str tenant, const Request *frozen)
+VariableRules *catalog_rules(const Catalog *catalog, Str tenant, const Request *frozen)
 {
     const Version *version = look_up(catalog, tenant, frozen);
     return version == NULL ? NULL : version->rules;
@@ -503,8 +504,8 @@ static const Version *successor_of(
             bool is_one = v->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE &&
                           !v->hidden && v->channel == version->channel &&
                           strcmp(supersedes_of(v), version->text) == 0;
-            if (is_one && (found == NULL ||
-                           semver_compare(str_from(v->text), str_from(found->text)) > 0)) {
+            if (is_one &&
+                (found == NULL || semver_compare(str_from(v->text), str_from(found->text)) > 0)) {
                 found = v;
             }
         }

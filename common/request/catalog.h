@@ -55,7 +55,7 @@ RetentionClass catalog_retention(const Catalog *catalog, Str tenant, Category ca
 const char *catalog_required(const Catalog *catalog, Str tenant, const Request *frozen);
 
 // The rules of the frozen version's variables; NULL: none. Valid until the next change.
-const VariableRules *catalog_rules(const Catalog *catalog, Str tenant, const Request *frozen);
+VariableRules *catalog_rules(const Catalog *catalog, Str tenant, const Request *frozen);
 
 // Why a caller should leave the frozen version, with the version that supersedes it; NULL: it is
 // not deprecated.

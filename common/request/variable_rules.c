@@ -9,6 +9,8 @@
 #include "common/variables/variable_check.h"
 
 struct VariableRules {
+    Arena *arena; // of `opened`; NULL: not asked for yet
+    const Stentor__V1__TemplateVersion *opened;
     size_t len;
     char bytes[]; // a TemplateVersion with variables only
 };
@@ -39,35 +41,53 @@ VariableRules *variable_rules_pack(const Stentor__V1__TemplateVersion *version)
     bare.n_variables = version->n_variables;
     size_t len = stentor__v1__template_version__get_packed_size(&bare);
     VariableRules *rules = xmalloc(sizeof *rules + len);
+    *rules = (VariableRules){0};
     rules->len = stentor__v1__template_version__pack(&bare, (uint8_t *)rules->bytes);
     return rules;
 }
 
 void variable_rules_free(VariableRules *rules)
 {
-    free(rules);
+    if (rules != NULL) {
+        arena_free(rules->arena);
+        free(rules);
+    }
+}
+
+// Unpacked at its first use and kept: most versions are never used again.
+static const Stentor__V1__TemplateVersion *open_rules(VariableRules *rules)
+{
+    if (rules->arena == NULL) {
+        rules->arena = arena_new(0);
+        rules->opened = (const Stentor__V1__TemplateVersion *)event_unpack(
+            &stentor__v1__template_version__descriptor, str_of(rules->bytes, rules->len),
+            rules->arena, NULL);
+    }
+    return rules->opened;
 }
 
 bool variable_rules_hold(
-    const VariableRules *rules, const json_t *variables, size_t *at, Arena *arena,
-    const char **ret_field, const char **ret_text)
+    VariableRules *rules, const json_t *variables, size_t *at, Arena *arena, const char **ret_field,
+    const char **ret_text)
 {
     const Stentor__V1__TemplateVersion *version =
-        rules == NULL || variables == NULL
-            ? NULL
-            : (const Stentor__V1__TemplateVersion *)event_unpack(
-                  &stentor__v1__template_version__descriptor, str_of(rules->bytes, rules->len),
-                  arena, NULL);
-    while (version != NULL && *at < version->n_variables) {
+        rules == NULL || variables == NULL ? NULL : open_rules(rules);
+    if (version == NULL) {
+        return true;
+    }
+    VariableFault fault = {.kind = VARIABLE_FINE};
+    Arena *scratch = arena_new(0);
+    while (fault.kind == VARIABLE_FINE && *at < version->n_variables) {
         const Stentor__V1__TemplateVariable *rule = version->variables[(*at)++];
         const json_t *value = template_lookup(variables, str_from(rule->name));
-        VariableFault fault;
-        if (value == NULL || json_is_null(value) || variable_check(rule, value, arena, &fault)) {
-            continue;
+        if (value != NULL && !json_is_null(value)) {
+            (void)variable_check(rule, value, scratch, &fault);
         }
+    }
+    arena_free(scratch);
+    if (fault.kind != VARIABLE_FINE) {
         *ret_field = arena_printf(arena, "variables.%.110s", fault.path);
         *ret_text = arena_printf(arena, "%s", fault.text);
-        return false;
     }
-    return true;
+    return fault.kind == VARIABLE_FINE;
 }

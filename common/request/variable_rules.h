@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of a template version's variables, packed: a version costs their bytes and no more.
+// The rules of a template version's variables: packed until they are asked for, so that a version
+// that is not used costs their bytes and no more.
 // The renderer fails a notification that breaks one; with this a caller learns of it before the
 // notification is accepted. Pure.
 #pragma once
@@ -18,5 +19,5 @@ void variable_rules_free(VariableRules *rules);                                 
 // *ret_field names it as "variables.order.lines[0].email", *ret_text says why; both live in
 // `arena`. What is missing at the top is required.h's. rules and variables may be NULL.
 bool variable_rules_hold(
-    const VariableRules *rules, const json_t *variables, size_t *at, Arena *arena,
-    const char **ret_field, const char **ret_text);
+    VariableRules *rules, const json_t *variables, size_t *at, Arena *arena, const char **ret_field,
+    const char **ret_text);

@@ -10,8 +10,11 @@
 
 typedef Stentor__V1__TemplateVariable Rule;
 
+// Where a value stands: printed when it is at fault, so that a good one costs nothing.
 typedef struct Place {
-    const char *path;
+    const struct Place *around; // NULL: the variable itself
+    const char *name;           // of a variable or a member; NULL: the item at `index`
+    size_t index;
     int depth;
     Arena *arena;
     VariableFault *fault;
@@ -22,11 +25,27 @@ static bool check(const Place *place, const Rule *rule, const json_t *value);
 static bool fail(const Place *place, VariableFaultKind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+// A path that is too long is cut.
+static void print_path(const Place *place, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (place->around != NULL) {
+        print_path(place->around, out, size);
+    }
+    size_t len = strlen(out);
+    if (place->name == NULL) {
+        (void)snprintf(out + len, size - len, "[%zu]", place->index);
+    } else {
+        (void)snprintf(
+            out + len, size - len, "%s%s", place->around != NULL ? "." : "", place->name);
+    }
+}
+
 static bool fail(const Place *place, VariableFaultKind kind, const char *format, ...)
 {
     va_list args;
     place->fault->kind = kind;
-    (void)snprintf(place->fault->path, sizeof place->fault->path, "%s", place->path);
+    print_path(place, place->fault->path, sizeof place->fault->path);
     va_start(args, format);
     (void)vsnprintf(place->fault->text, sizeof place->fault->text, format, args);
     va_end(args);
@@ -64,23 +83,33 @@ static bool check_type(const Place *place, const Rule *rule, const json_t *value
            fail(place, VARIABLE_TYPE, "is of type %s, expected %.20s", type, rule->type);
 }
 
-static bool check_enum(const Place *place, const Rule *rule, const json_t *value)
+static bool fail_enum(const Place *place, const Rule *rule)
 {
     char names[80] = "";
     size_t len = 0;
     for (size_t i = 0; i < rule->n_allowed; i++) {
-        json_t *allowed = json_loads(rule->allowed[i], JSON_DECODE_ANY, NULL);
-        bool same = json_equal(allowed, value);
-        json_decref(allowed);
-        if (same) {
-            return true;
-        }
-        int more = snprintf(
-            names + len, sizeof names - len, "%s%s", i > 0 ? ", " : "", rule->allowed[i]);
+        int more =
+            snprintf(names + len, sizeof names - len, "%s%s", i > 0 ? ", " : "", rule->allowed[i]);
         len += more > 0 && (size_t)more < sizeof names - len ? (size_t)more : 0;
         names[len] = '\0';
     }
-    return rule->n_allowed == 0 || fail(place, VARIABLE_VALUE, "must be one of %s", names);
+    return fail(place, VARIABLE_VALUE, "must be one of %s", names);
+}
+
+// The allowed values are kept as the JSON texts that jansson writes of them: so is the value.
+static bool check_enum(const Place *place, const Rule *rule, const json_t *value)
+{
+    char text[VARIABLE_ENUM_BYTES_MAX];
+    if (rule->n_allowed == 0) {
+        return true;
+    }
+    size_t len = json_dumpb(value, text, sizeof text, VARIABLE_ENUM_FLAGS);
+    for (size_t i = 0; len <= sizeof text && i < rule->n_allowed; i++) {
+        if (str_eq(str_of(text, len), str_from(rule->allowed[i]))) {
+            return true;
+        }
+    }
+    return fail_enum(place, rule);
 }
 
 static size_t count_characters(Str text)
@@ -117,6 +146,16 @@ static bool check_number(const Place *place, const Rule *rule, const json_t *val
            fail(place, VARIABLE_VALUE, "must be at most %g", rule->maximum->value);
 }
 
+static Place inside_of(const Place *around, const char *name, size_t index)
+{
+    Place place = *around;
+    place.around = around;
+    place.name = name;
+    place.index = index;
+    place.depth = around->depth + 1;
+    return place;
+}
+
 static bool check_items(const Place *place, const Rule *rule, const json_t *value)
 {
     size_t count = json_array_size(value);
@@ -128,8 +167,7 @@ static bool check_items(const Place *place, const Rule *rule, const json_t *valu
     }
     bool ok = true;
     for (size_t i = 0; ok && rule->items != NULL && i < count; i++) {
-        Place inside = *place;
-        inside.path = arena_printf(place->arena, "%s[%zu]", place->path, i);
+        Place inside = inside_of(place, NULL, i);
         ok = check(&inside, rule->items, json_array_get(value, i));
     }
     return ok;
@@ -140,8 +178,7 @@ static bool check_members(const Place *place, const Rule *rule, const json_t *va
     for (size_t i = 0; i < rule->n_properties; i++) {
         const Rule *member = rule->properties[i];
         const json_t *there = json_object_get(value, member->name);
-        Place inside = *place;
-        inside.path = arena_printf(place->arena, "%s.%s", place->path, member->name);
+        Place inside = inside_of(place, member->name, 0);
         if (there == NULL || json_is_null(there)) {
             if (member->required) {
                 return fail(&inside, VARIABLE_MISSING, "is missing");
@@ -155,16 +192,14 @@ static bool check_members(const Place *place, const Rule *rule, const json_t *va
 
 static bool check(const Place *place, const Rule *rule, const json_t *value)
 {
-    Place inside = *place;
-    inside.depth++;
-    if (inside.depth > VARIABLE_DEPTH_MAX) {
+    if (place->depth == VARIABLE_DEPTH_MAX) {
         return true; // no such rule is published
     }
-    return check_type(&inside, rule, value) && check_enum(&inside, rule, value) &&
-           (!json_is_string(value) || check_text(&inside, rule, value)) &&
-           (!json_is_number(value) || check_number(&inside, rule, value)) &&
-           (!json_is_array(value) || check_items(&inside, rule, value)) &&
-           (!json_is_object(value) || check_members(&inside, rule, value));
+    return check_type(place, rule, value) && check_enum(place, rule, value) &&
+           (!json_is_string(value) || check_text(place, rule, value)) &&
+           (!json_is_number(value) || check_number(place, rule, value)) &&
+           (!json_is_array(value) || check_items(place, rule, value)) &&
+           (!json_is_object(value) || check_members(place, rule, value));
 }
 
 bool variable_check(
@@ -172,6 +207,6 @@ bool variable_check(
     VariableFault *ret)
 {
     ret->kind = VARIABLE_FINE;
-    Place place = {.path = rule->name, .depth = 0, .arena = arena, .fault = ret};
+    Place place = {.name = rule->name, .arena = arena, .fault = ret};
     return check(&place, rule, value);
 }

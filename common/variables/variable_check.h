@@ -8,7 +8,11 @@
 #include "common/base/arena.h"
 #include "stentor/v1/config.pb-c.h"
 
-enum { VARIABLE_DEPTH_MAX = 8 }; // rules inside of rules
+enum {
+    VARIABLE_DEPTH_MAX = 8,                               // rules inside of rules
+    VARIABLE_ENUM_BYTES_MAX = 128,                        // of one allowed value as JSON
+    VARIABLE_ENUM_FLAGS = JSON_ENCODE_ANY | JSON_COMPACT, // of its text
+};
 
 typedef enum VariableFaultKind {
     VARIABLE_FINE,
@@ -23,8 +27,8 @@ typedef struct VariableFault {
     char text[120]; // "must be of format email"
 } VariableFault;
 
-// `value` is there and not null. false: *ret says what is wrong first. arena: for paths and formats;
-// may be NULL where the rule has neither a format nor rules inside.
+// `value` is there and not null. false: *ret says what is wrong first. arena: for formats; may be
+// NULL where the rule has neither a format nor rules inside.
 bool variable_check(
     const Stentor__V1__TemplateVariable *rule, const json_t *value, Arena *arena,
     VariableFault *ret);

@@ -117,15 +117,16 @@ static void check_variables(const Call *call, size_t index, Problem *problem)
     const Request *request = &list->items[index];
     const char *at = catalog_required(call->api->catalog, str_from(call->base->tenant), request);
     const char *path = NULL;
-    while ((path = required_missing(&at, list->variables[index], NULL)) != NULL) {
+    while (!problem_is_full(problem) &&
+           (path = required_missing(&at, list->variables[index], NULL)) != NULL) {
         FieldError err;
         (void)required_error(&err, path, request, arena);
         request_json_problem(list, index, &err, arena, problem);
     }
-    const VariableRules *rules =
-        catalog_rules(call->api->catalog, str_from(call->base->tenant), request);
+    VariableRules *rules = catalog_rules(call->api->catalog, str_from(call->base->tenant), request);
     const char *field = NULL, *text = NULL;
     for (size_t i = 0;
+         !problem_is_full(problem) &&
          !variable_rules_hold(rules, list->variables[index], &i, arena, &field, &text);) {
         FieldError err;
         (void)field_error(&err, field, "%s", text);
@@ -137,8 +138,8 @@ static void check_variables(const Call *call, size_t index, Problem *problem)
 static void note_deprecated(Call *call, const Request *request)
 {
     Arena *arena = call->base->http->arena;
-    const char *text = catalog_deprecated(
-        call->api->catalog, str_from(call->base->tenant), request, arena);
+    const char *text =
+        catalog_deprecated(call->api->catalog, str_from(call->base->tenant), request, arena);
     for (size_t i = 0; text != NULL && i < call->warning_count; i++) {
         text = strcmp(call->warnings[i], text) == 0 ? NULL : text;
     }
@@ -150,7 +151,7 @@ static void note_deprecated(Call *call, const Request *request)
 static void check_templates(Call *call, Problem *problem)
 {
     Arena *arena = call->base->http->arena;
-    for (size_t i = 0; i < call->list.count; i++) {
+    for (size_t i = 0; i < call->list.count && !problem_is_full(problem); i++) {
         FieldError err = {.field = ""};
         if (catalog_freeze(
                 call->api->catalog, str_from(call->base->tenant), &call->list.items[i], arena,
