@@ -17,6 +17,7 @@ enum { NAME_SIZE = 256, VERSION_LEN_MAX = 64 };
 typedef struct Entry {
     TemplateCache *cache;
     Channel channel;
+    bool draft;
     char *bytes;
     size_t len;
     CompiledVersion *compiled;
@@ -135,7 +136,8 @@ static bool check_names(const Stentor__V1__TemplateVersion *source, Str tenant, 
 }
 
 // Is this payload the version that its subject speaks of?
-static bool check_payload(Str key, Str tenant, Str payload, Channel *ret_channel, Error *err)
+static bool check_payload(
+    Str key, Str tenant, Str payload, Channel *ret_channel, bool *ret_draft, Error *err)
 {
     Arena *arena = arena_new(0);
     TemplateKey named = {.channel = CHANNEL_NONE};
@@ -145,6 +147,7 @@ static bool check_payload(Str key, Str tenant, Str payload, Channel *ret_channel
     char own[TEMPLATE_KEY_SIZE];
     if (ok) {
         *ret_channel = template_channel((int)source->channel);
+        *ret_draft = source->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT;
         bool place =
             template_key_parse(key, &named) &&
             (named.channel == CHANNEL_NONE || named.channel == *ret_channel) &&
@@ -164,17 +167,19 @@ bool template_cache_put(TemplateCache *cache, Str tenant, Str key, Str payload, 
 {
     char buffer[NAME_SIZE];
     Channel channel = CHANNEL_NONE;
+    bool draft = false;
     Str name = make_name(buffer, tenant, key);
     if (payload.len == 0) {
         (void)map_remove(cache->entries, name);
         return true;
     }
-    if (!check_payload(key, tenant, payload, &channel, err)) {
+    if (!check_payload(key, tenant, payload, &channel, &draft, err)) {
         return false;
     }
     Entry *entry = xcalloc(1, sizeof *entry);
     entry->cache = cache;
     entry->channel = channel;
+    entry->draft = draft;
     entry->bytes = xmalloc(payload.len);
     memcpy(entry->bytes, payload.ptr, payload.len);
     entry->len = payload.len;
@@ -200,10 +205,11 @@ const CompiledVersion *template_cache_get(TemplateCache *cache, const TemplateNa
     if (wanted->version.len == 0) {
         return NULL;
     }
-    Entry *entry = find(cache, wanted->tenant, wanted);
-    if (entry == NULL) {
-        entry = find(cache, PLATFORM, wanted);
-    }
+    // No request is frozen to a tenant's draft where the platform has the version: it means that
+    // one.
+    Entry *own = find(cache, wanted->tenant, wanted);
+    Entry *shared = own == NULL || own->draft ? find(cache, PLATFORM, wanted) : NULL;
+    Entry *entry = shared != NULL ? shared : own;
     return entry == NULL ? NULL : use(entry);
 }
 

@@ -24,7 +24,8 @@ typedef struct TemplateName {
     Str version;
 } TemplateName;
 
-// The tenant's own version, else the one of the tenant "platform"; NULL: neither is there.
+// The tenant's own version, else the one of the tenant "platform", which also stands before a draft
+// of the tenant's with its number; NULL: neither is there.
 // Valid until the next call.
 const CompiledVersion *template_cache_get(TemplateCache *cache, const TemplateName *wanted);
 

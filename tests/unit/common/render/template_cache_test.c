@@ -18,6 +18,7 @@ typedef struct Sample {
     const char *version;
     const char *html;
     Stentor__V1__Channel channel;
+    Stentor__V1__TemplateStatus status;
 } Sample;
 
 static char *copy(Arena *arena, const char *text)
@@ -39,6 +40,7 @@ static Str pack(Arena *arena, const Sample *sample)
     version.key = copy(arena, sample->key);
     version.version = copy(arena, sample->version);
     version.channel = sample->channel;
+    version.status = sample->status;
     version.locales = (Stentor__V1__LocaleVariant *[]){&locale};
     version.n_locales = 1;
     Str bytes = STR_EMPTY;
@@ -58,13 +60,17 @@ static bool put(TemplateCache *cache, const char *subject_key, const Sample *sam
 
 static Sample sample_of(const char *tenant, const char *html)
 {
-    return (Sample){tenant, "welcome", "1.2.0", html, STENTOR__V1__CHANNEL__CHANNEL_EMAIL};
+    return (Sample){
+        .tenant = tenant,
+        .key = "welcome",
+        .version = "1.2.0",
+        .html = html,
+        .channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL};
 }
 
 static const CompiledVersion *get(TemplateCache *cache, const char *tenant)
 {
-    const TemplateName wanted = {
-        str_from(tenant), STR("welcome"), CHANNEL_EMAIL, STR("1.2.0")};
+    const TemplateName wanted = {str_from(tenant), STR("welcome"), CHANNEL_EMAIL, STR("1.2.0")};
     return template_cache_get(cache, &wanted);
 }
 
@@ -105,8 +111,7 @@ static const char *html_for(TemplateCache *cache, Channel channel)
 static void remove_at(TemplateCache *cache, const char *subject_key)
 {
     Error err = {0};
-    assert_true(
-        template_cache_put(cache, STR("acme"), str_from(subject_key), STR_EMPTY, &err));
+    assert_true(template_cache_put(cache, STR("acme"), str_from(subject_key), STR_EMPTY, &err));
 }
 
 static void a_key_has_a_version_of_the_same_number_on_each_channel(void **state)
@@ -137,14 +142,15 @@ static void an_entry_without_a_channel_in_its_subject_is_read_as_before(void **s
     Sample placed = sample_of("acme", "<p>placed</p>");
     Error err = {0};
     for (int turn = 0; turn < 2; turn++) {
-        assert_true(put(
-            cache, turn == 0 ? "welcome.1_2_0" : "welcome.email.1_2_0", turn == 0 ? &old : &placed,
-            &err));
-        assert_string_equal(html_for(cache, CHANNEL_EMAIL), turn == 0 ? "<p>old</p>" : "<p>placed</p>");
+        assert_true(
+            put(cache, turn == 0 ? "welcome.1_2_0" : "welcome.email.1_2_0",
+                turn == 0 ? &old : &placed, &err));
+        assert_string_equal(
+            html_for(cache, CHANNEL_EMAIL), turn == 0 ? "<p>old</p>" : "<p>placed</p>");
         assert_string_equal(html_for(cache, CHANNEL_SMS), "-");
-        assert_true(put(
-            cache, turn == 1 ? "welcome.1_2_0" : "welcome.email.1_2_0", turn == 1 ? &old : &placed,
-            &err));
+        assert_true(
+            put(cache, turn == 1 ? "welcome.1_2_0" : "welcome.email.1_2_0",
+                turn == 1 ? &old : &placed, &err));
         assert_string_equal(html_for(cache, CHANNEL_EMAIL), "<p>placed</p>");
         remove_at(cache, "welcome.email.1_2_0");
         assert_string_equal(html_for(cache, CHANNEL_EMAIL), "<p>old</p>");
@@ -166,6 +172,25 @@ static void the_platform_stands_in_for_a_tenant_without_one(void **state)
     assert_true(put(cache, "welcome.1_2_0", &own, &err));
     assert_string_equal(get(cache, "acme")->source->tenant, "acme");
     assert_string_equal(get(cache, "other")->source->tenant, "platform");
+    template_cache_free(cache);
+}
+
+// An unapproved text of the tenant's must not go out under the number of the platform's version.
+static void a_tenants_draft_does_not_stand_before_the_platforms_version(void **state)
+{
+    (void)state;
+    TemplateCache *cache = template_cache_new(10);
+    Sample shared = sample_of("platform", "<p>shared</p>");
+    Sample draft = sample_of("acme", "<p>draft</p>");
+    Error err = {0};
+    draft.status = STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT;
+    assert_true(put(cache, "welcome.1_2_0", &draft, &err));
+    assert_string_equal(get(cache, "acme")->source->tenant, "acme"); // a test of the draft
+    assert_true(put(cache, "welcome.1_2_0", &shared, &err));
+    assert_string_equal(get(cache, "acme")->source->tenant, "platform");
+    draft.status = STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE;
+    assert_true(put(cache, "welcome.1_2_0", &draft, &err));
+    assert_string_equal(get(cache, "acme")->source->tenant, "acme");
     template_cache_free(cache);
 }
 
@@ -244,8 +269,7 @@ static void a_version_that_does_not_compile_says_why(void **state)
         get(cache, "acme")->broken.text,
         "locale 'en': html: line 1, column 4: '{{#if' is never closed; add '{{/if}}'");
     assert_string_equal(get(cache, "bare")->broken.text, "locale 'en' has neither html nor text");
-    const TemplateName short_one = {
-        STR("short"), STR("welcome"), CHANNEL_SMS, STR("1.2.0")};
+    const TemplateName short_one = {STR("short"), STR("welcome"), CHANNEL_SMS, STR("1.2.0")};
     assert_string_equal(
         template_cache_get(cache, &short_one)->broken.text, "locale 'en' has no text");
     template_cache_free(cache);
@@ -258,6 +282,7 @@ int main(void)
         cmocka_unit_test(a_key_has_a_version_of_the_same_number_on_each_channel),
         cmocka_unit_test(an_entry_without_a_channel_in_its_subject_is_read_as_before),
         cmocka_unit_test(the_platform_stands_in_for_a_tenant_without_one),
+        cmocka_unit_test(a_tenants_draft_does_not_stand_before_the_platforms_version),
         cmocka_unit_test(a_newer_entry_replaces_what_was_compiled),
         cmocka_unit_test(only_the_most_recently_used_stay_compiled),
         cmocka_unit_test(an_entry_must_be_what_its_subject_says),
