@@ -6,6 +6,7 @@
 #include "common/api/api_json.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
+#include "common/names/event_type.h"
 #include "common/trigger/trigger_path.h"
 
 typedef Stentor__V1__Trigger Trigger;
@@ -100,7 +101,10 @@ static int channel_of_trigger(const Trigger *t)
 bool trigger_collides(const Trigger *a, const Trigger *b)
 {
     return !a->per_trigger && !b->per_trigger && !a->disabled && !b->disabled &&
-           strcmp(a->key, b->key) != 0 && strcmp(a->event_type, b->event_type) == 0 &&
+           strcmp(a->key, b->key) != 0 &&
+           str_eq(
+               event_type_plain(str_from(a->event_type)),
+               event_type_plain(str_from(b->event_type))) &&
            strcmp(a->template_, b->template_) == 0 && strcmp(a->resolver, b->resolver) == 0 &&
            channel_of_trigger(a) == channel_of_trigger(b);
 }

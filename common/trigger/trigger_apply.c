@@ -8,8 +8,8 @@
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/model/retention/retention.h"
-#include "common/request/consent.h"
 #include "common/names/member.h"
+#include "common/request/consent.h"
 #include "common/trigger/trigger_path.h"
 
 #define SECOND_US INT64_C(1000000)
@@ -153,7 +153,8 @@ static Str correlation_of(Planning *p)
 {
     const json_t *value = member_value(p->event->data, "correlation_id");
     Str text = str_of(json_string_value(value), json_string_length(value));
-    bool fits = text.len > 0 && text.len <= REQUEST_ID_MAX && !str_has_control(text);
+    bool fits = text.len > 0 && text.len <= REQUEST_ID_MAX && !str_has_control(text) &&
+                str_find(text, '@') < 0; // an address is not written in clear
     return fits ? arena_str(p->arena, text) : STR_EMPTY;
 }
 

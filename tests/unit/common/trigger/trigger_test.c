@@ -104,6 +104,9 @@ static void two_that_would_make_one_notification_collide(void **state)
         assert_false(trigger_collides(&first, &other));
         assert_false(trigger_collides(&other, &first));
     }
+    first.event_type = arena_cstr(arena, STR("PlaceOrder"));
+    second.event_type = arena_cstr(arena, STR("PlaceOrderCommand")); // the same event
+    assert_true(trigger_collides(&first, &second));
     arena_free(arena);
 }
 
