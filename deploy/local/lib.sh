@@ -56,26 +56,29 @@ put_private() { # FILE GROUP
 # The same of a file that an operator may change: one that is not what `up` wrote the last time stays, and `up` says so. $DATA/etc/sums has
 # a line NAME=SUM of each.
 put_unless_changed() { # FILE GROUP
-    local sum
+    local file="$DATA/etc/$1" sums="$DATA/etc/sums" known=""
     (umask 077 && cat >"$DATA/etc/.fresh")
-    sum=$(sed -n "s/^$1=//p" "$DATA/etc/sums" 2>/dev/null) || true
-    if [ -n "$sum" ] && [ -e "$DATA/etc/$1" ] && [ "$sum" != "$(cksum <"$DATA/etc/$1" | cut -d' ' -f1)" ]; then
-        cmp -s "$DATA/etc/.fresh" "$DATA/etc/$1" || say "$DATA/etc/$1 stays as you changed it (delete it, and the next up writes it again)"
-        rm -f "$DATA/etc/.fresh"
-        return 0
+    touch "$sums"
+    ! grep -qs "^$1=" "$sums" || known=yes
+    if [ -e "$file" ] && ! cmp -s "$DATA/etc/.fresh" "$file" && ! grep -qxF "$1=$(sum_of "$file")" "$sums"; then
+        if [ -n "$known" ]; then
+            say "$file stays as you changed it (delete it, and the next up writes it again)"
+            rm -f "$DATA/etc/.fresh"
+            return 0
+        fi
+        # An installation of before has no sums, so the file may be changed or not: it is kept under another name.
+        mv "$file" "$file.before"
+        say "$file is written again; as it was: $file.before"
     fi
-    # An installation of before has no sums, so the file may be changed or not: it is kept under another name.
-    if [ -z "$sum" ] && [ -e "$DATA/etc/$1" ] && ! cmp -s "$DATA/etc/.fresh" "$DATA/etc/$1"; then
-        mv "$DATA/etc/$1" "$DATA/etc/$1.before"
-        say "$DATA/etc/$1 is written again; as it was: $DATA/etc/$1.before"
-    fi
-    # The sum first: whoever is killed between the two writes the file again.
-    touch "$DATA/etc/sums"
-    sed -i "/^$1=/d" "$DATA/etc/sums"
-    echo "$1=$(cksum <"$DATA/etc/.fresh" | cut -d' ' -f1)" >>"$DATA/etc/sums"
+    # Until the file is written both sums are known: whoever is killed in between finds the file as our own.
+    echo "$1=$(sum_of "$DATA/etc/.fresh")" >>"$sums"
     put_private "$1" "$2" <"$DATA/etc/.fresh"
+    { grep -v "^$1=" "$sums" || true; echo "$1=$(sum_of "$file")"; } >"$sums.new"
+    mv "$sums.new" "$sums"
     rm -f "$DATA/etc/.fresh"
 }
+
+sum_of() { cksum <"$1" | cut -d' ' -f1; } # FILE
 
 # ---- the command on the PATH ----
 

@@ -76,6 +76,9 @@ def test_the_files_that_up_itself_writes_are_kept_when_they_were_changed(tmp_pat
     (tmp_path / "etc/sums").unlink()  # as an installation of before
     assert "outbox-relay.conf.before" in put("six") and (tmp_path / "etc/outbox-relay.conf.before").read_text() == "five"
     assert conf.read_text() == "six" and put("six") == ""
+    killed = lib("printf seven | (put_private() { kill -9 $BASHPID; }; put_unless_changed outbox-relay.conf root) || echo killed", STENTOR_DATA=str(tmp_path))
+    assert "killed" in killed and conf.read_text() == "six"  # between the sum and the file
+    assert put("seven") == "" and conf.read_text() == "seven", "a killed run does not make the file the operator's"
     text = (LOCAL / "up").read_text()
     assert all(f"put_unless_changed {name}" in text for name in ("memo.json", "outbox-relay.conf", "nginx.conf"))
 
