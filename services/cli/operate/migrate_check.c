@@ -110,12 +110,15 @@ static PGresult *read_catalogue(Cli *cli, PGconn *pg, Error *err)
 // ---- the database of the check ----
 
 // As a superuser: it is made, given to the owner of the schemas, and dropped again. One that a
-// killed check left behind is dropped by the next; the lock keeps two checks apart.
+// killed check left behind is dropped by the next. The lock keeps two checks of a server apart: it
+// is of one database, so both take it in `postgres`.
 static PGresult *read_wanted(Cli *cli, const char *superuser, Error *err)
 {
     ConninfoPart parts[] = {{"dbname", SCRATCH}, {NULL, NULL}};
+    ConninfoPart maintenance[] = {{"dbname", "postgres"}, {NULL, NULL}};
     const char *url = conninfo_with(cli->arena, superuser, parts, err);
-    PGconn *pg = url != NULL ? open_database(superuser, err) : NULL;
+    const char *own = url != NULL ? conninfo_with(cli->arena, superuser, maintenance, err) : NULL;
+    PGconn *pg = own != NULL ? open_database(own, err) : NULL;
     PGresult *wanted = NULL;
     MigrateReport report = {0};
     MigrateJob job = {
