@@ -29,11 +29,11 @@ CREATE FUNCTION digest_flusher.scheduled(of_tenant text, only_reason text, only_
     SELECT * FROM (
         (SELECT w.work_id, w.notification_id, w.reason, w.due_at,
                 w.claimed_until IS NULL AND w.due_at > now() AND w.reason IN ('schedule', 'quiet', 'limit', 'digest') AS cancellable,
-                w.to_recipient, nullif(w.channel, ''), nullif(w.category, ''), w.cancel_key, NULL AS window_id, w.attempt,
+                coalesce(w.to_recipient, w.recipient_id), nullif(w.channel, ''), nullif(w.category, ''), w.cancel_key, NULL AS window_id, w.attempt,
                 CASE WHEN w.reason <> 'retry' THEN w.payload END
          FROM digest_flusher.due_work w
          WHERE w.tenant_id = of_tenant AND w.status IS NULL AND w.reason <> 'saga' AND (w.due_at, w.work_id) > (after_due, after_id)
-           AND (only_reason IS NULL OR w.reason = only_reason) AND (only_recipient IS NULL OR w.to_recipient = only_recipient)
+           AND (only_reason IS NULL OR w.reason = only_reason) AND (only_recipient IS NULL OR coalesce(w.to_recipient, w.recipient_id) = only_recipient)
            AND (only_key IS NULL OR w.cancel_key = only_key) AND (until IS NULL OR w.due_at < until)
          ORDER BY w.due_at, w.work_id LIMIT at_most)
         UNION ALL
