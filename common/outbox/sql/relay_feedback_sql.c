@@ -2,10 +2,12 @@
 // Writes feedback into rows: feedback, feedback_aside, and for rows that they left:
 // pending_feedback, feedback_retry, feedback_later.
 //
-// No lock is waited for, so that a row held by the application does not block the others, and no
-// two sessions can deadlock: rows are locked in the order of their ids, locked ones are skipped and
-// left in `pending_feedback`. A request and its entry there are one commit, so a claim never takes
-// a row for a new one because the row does not show yet that it is sent.
+// No lock on the application's rows is waited for, so that one held there does not block the
+// others: rows are locked in the order of their ids, locked ones are skipped and left in
+// `pending_feedback`. feedback_retry also updates `requests`, which feedback holds while it writes
+// its entry: of two that meet on one request Postgres may end one, which is tried again. A request
+// and its entry there are one commit, so a claim never takes a row for a new one because the row
+// does not show yet that it is sent.
 #include "common/outbox/sql/sql_text.h"
 
 #define REQUESTS "stentor_outbox.requests"

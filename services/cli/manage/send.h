@@ -6,8 +6,8 @@
 
 #include "services/cli/cli.h"
 
-// POSTs the request, prints the answer or the error, returns the exit status. STENTOR_API_KEY must
-// be set.
 // Puts {"consent": {"source", "given_at"}} of --consent-source and --consent-at there, if given.
 bool send_add_consent(Cli *cli, json_t *request, Error *err);
+// POSTs the request, prints the answer or the error, returns the exit status. STENTOR_API_KEY must
+// be set.
 int send_request(Cli *cli, const json_t *request);

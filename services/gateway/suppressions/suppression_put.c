@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is asked with a precondition, and what seems to stand already, is read from the log first,
 // compared, and replaced under just that sequence. A release is in the audit log before it is done:
-// killed between the two, the log has one that was not done, and the caller, who got no answer,
-// asks again.
+// killed between the two, or refused because another entry came in between, the log has one that
+// was not done; the caller got no answer, or the refusal.
 #include "services/gateway/suppressions/suppression_put.h"
 
 #include <string.h>
