@@ -144,4 +144,4 @@ class Units:
 
     def end(self, process):
         process.child.send_signal(signal.SIGTERM)
-        process.child.wait(20)
+        process.exit_status(20)

@@ -434,7 +434,7 @@ def test_it_is_there_at_once_lives_in_its_folder_and_ends_after_its_last_answer(
         wait_until(lambda: not edge.nginx.ready(), 20, "no new connections")
         go_on.set()
         asker.join()
-        assert answers == [200] and edge.nginx.child.wait(5) == 0
+        assert answers == [200] and edge.nginx.exit_status(5) == 0
 
 
 def make_certificate(folder):

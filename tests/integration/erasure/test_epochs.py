@@ -92,7 +92,7 @@ def test_an_epoch_key_is_destroyed_only_once_the_audit_log_has_it(pipeline):
         pipeline.nats.start()
     ingest.options["STENTOR_CRASH_AT"] = "keywork.witnessed"
     ingest.start(wait=False)
-    assert ingest.child.wait(60) == -9
+    assert ingest.exit_status(60) == -9
     del ingest.options["STENTOR_CRASH_AT"]
     (entry,) = [entry for entry in audited(pipeline) if entry[0] == number]
     assert sorted(folder.glob("*.epoch")) == before, "the entry came first"
@@ -148,7 +148,7 @@ def test_a_backup_is_restored_with_the_newest_dump_of_the_keys(pipeline):
         pipeline.postgres.query(f"TRUNCATE keys.{table}; INSERT INTO keys.{table} SELECT * FROM public.backup_{table}")
     assert opened(pipeline, pipeline.postgres.query(ROWS)) == {}
     renderer.start(wait=False)
-    assert renderer.child.wait(20) == 2 and "wraps data keys and is not in STENTOR_EPOCH_KEYS_DIR" in renderer.log.read_text()
+    assert renderer.exit_status(20) == 2 and "wraps data keys and is not in STENTOR_EPOCH_KEYS_DIR" in renderer.log.read_text()
     assert "data keys of" in pipeline.cli("keys", "restore", dump, "--dry-run")
     assert "1 added" in pipeline.cli("keys", "restore", dump, admin=True)
     assert opened(pipeline, pipeline.postgres.query(ROWS)) == live

@@ -146,7 +146,7 @@ def start_armed(service, point, wait=True):
 
 
 def wait_death(service, point):
-    status = service.child.wait(20)
+    status = service.exit_status(20)
     assert status == DIED and f"crash point '{point}' reached" in service.tail(), f"{status}\n{service.tail()}"
 
 

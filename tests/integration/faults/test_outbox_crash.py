@@ -68,7 +68,7 @@ class Run:
             self.relay.options["STENTOR_CRASH_AT"] = point
             self.relay.start(wait=False)
             self.load()
-            assert self.relay.child.wait(30) == DIED and f"crash point '{point.split(':')[0]}' reached" in self.relay.tail(), self.relay.tail()
+            assert self.relay.exit_status(30) == DIED and f"crash point '{point.split(':')[0]}' reached" in self.relay.tail(), self.relay.tail()
             del self.relay.options["STENTOR_CRASH_AT"]
             self.relay.start()
 

@@ -119,7 +119,7 @@ def test_a_dead_relays_claim_is_adopted_when_its_lease_is_over(app, events):
     dead = app.relay("-dead", STENTOR_CRASH_AT="outbox.claimed")
     dead.start()
     insert(app, 20)
-    dead.child.wait(20)
+    dead.exit_status(20)
     heir = app.relay("-heir").start()
     insert(app, 5, tag="later")  # rows of keys that the dead relay holds wait for it
     wait_published(app, 30)
@@ -220,7 +220,7 @@ def test_nats_goes_away_and_comes_back(app, events):
 def test_a_mapping_that_does_not_fit_ends_it_with_2_and_says_what_is_missing(app, change, words):
     relay = app.relay(mapping=app.write_mapping("wrong", change))
     relay.start(wait=False)
-    assert relay.child.wait(30) == 2, relay.tail()
+    assert relay.exit_status(30) == 2, relay.tail()
     (line,) = lines(relay, "error")
     assert all(word in line["error"] for word in words), line
 
@@ -229,7 +229,7 @@ def test_a_database_without_stentors_tables_ends_it_with_2_and_the_remedy(app):
     app.sql("DROP SCHEMA stentor_outbox CASCADE")
     relay = app.relay()
     relay.start(wait=False)
-    assert relay.child.wait(30) == 2, relay.tail()
+    assert relay.exit_status(30) == 2, relay.tail()
     (line,) = lines(relay, "error")
     assert "stentor outbox install" in line["error"], line
 
@@ -293,7 +293,7 @@ def test_a_row_that_the_application_holds_is_marked_later_and_holds_up_no_other(
     try:
         relay = app.relay(STENTOR_CRASH_AT="outbox.published")
         relay.start(wait=False)  # its rows are there already
-        relay.child.wait(30)  # all are published, none is marked
+        relay.exit_status(30)  # all are published, none is marked
         with connection.cursor() as cursor:
             cursor.execute("SELECT FROM notification.outbox WHERE id LIKE '%%row-000007' FOR UPDATE")
             heir = app.relay("-heir").start()

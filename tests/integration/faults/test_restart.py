@@ -98,7 +98,7 @@ def test_a_request_on_an_old_connection_while_ingest_drains_is_answered():
         wait_until(lambda: pipeline.postgres.query("SELECT 1 FROM pg_locks WHERE relation = 'ingest.accept_log'::regclass AND NOT granted"),
                    10, "the commit that waits")
         pipeline.postgres.kill()
-        assert ingest.child.wait(30) == 0, ingest.tail()
+        assert ingest.exit_status(30) == 0, ingest.tail()
         late.join()
         assert answers == [202, 202, 503]
     finally:

@@ -162,7 +162,7 @@ def leave_rows(shop, run, point, count):
 
 
 def wait_death(saga, point):
-    assert saga.child.wait(30) == DIED and f"crash point '{point}' reached" in saga.tail(), saga.tail()
+    assert saga.exit_status(30) == DIED and f"crash point '{point}' reached" in saga.tail(), saga.tail()
 
 
 @pytest.mark.parametrize("point,number,after", CASES)

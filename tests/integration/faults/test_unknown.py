@@ -162,6 +162,6 @@ def test_a_callback_stops_the_retry_that_waits(world):
 ])
 def test_an_option_that_cannot_be_read_is_named_with_the_fix(world, option, value, reported):
     broken = world.pipeline.service("dispatcher", instance="-broken", **{option: value}).start(wait=False)
-    assert broken.child.wait(20) != 0
+    assert broken.exit_status(20) != 0
     line = json.loads([line for line in broken.tail().splitlines() if option in line][-1])
     assert reported in json.dumps(line) and "expected" in json.dumps(line)

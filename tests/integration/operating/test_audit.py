@@ -418,7 +418,7 @@ def test_a_store_restored_to_an_earlier_copy_is_repaired_and_nothing_is_sent_twi
         for service in ("renderer", "dispatcher"):
             pipeline.services[service].kill()
         under_way = kept.post(bodies("c"), "under-way")
-        time.sleep(0.5)
+        wait_until(lambda: pipeline.history_count() == 1000, 60, "history knowing all of them: what is lost is in the streams alone")
         restore(pipeline, copy)
         for service in ("renderer", "dispatcher"):
             pipeline.services[service].start()

@@ -229,5 +229,5 @@ def test_with_object_storage_the_event_rolls_the_archive(kept, bus, tmp_path):
 def test_a_wrong_retention_is_refused_at_start(kept):
     archiver = kept.service("archiver", "-wrong", STENTOR_RETENTION_SPANS="standard=6m")
     archiver.start(wait=False)
-    assert archiver.child.wait(20) == 2
+    assert archiver.exit_status(20) == 2
     assert "STENTOR_RETENTION_SPANS: 'standard=6m': expected hot, warm and kept" in archiver.tail()

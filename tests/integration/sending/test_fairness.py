@@ -28,7 +28,7 @@ SHARE = 20  # STENTOR_TENANT_SHARE: ten times what a tenant sends
 
 BEHIND_S = 3.0
 BEHIND_FLOOD = 500  # a second, behind 3,000 that wait already
-FLOOR = 0.5  # seconds: what a machine whose cores are all taken adds; in the queue of a flood it would be many
+FLOOR = 1.0  # seconds: what a machine whose cores are all taken adds; in the queue of a flood it would be many
 
 
 class Tenant:
