@@ -32,10 +32,11 @@ struct ArchiveChild {
     char **environment;
     uv_process_t process;
     bool running;
+    bool open;          // `process` is a handle of the loop: not between two starts
     int64_t started_us; // monotonic
     uv_timer_t timer;
     uint64_t backoff_ms;
-    bool stopping, timer_closed, process_closed, metrics_stopped, audit_stopped;
+    bool stopping, timer_closed, metrics_stopped, audit_stopped;
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
 };
@@ -111,7 +112,7 @@ static void build_environment(ArchiveChild *child)
 
 static void finish_stop(ArchiveChild *child)
 {
-    if (child->stopping && child->timer_closed && child->process_closed && child->metrics_stopped &&
+    if (child->stopping && child->timer_closed && !child->open && child->metrics_stopped &&
         child->audit_stopped) {
         child->on_stopped(child->stopped_ctx);
     }
@@ -135,8 +136,8 @@ static void start_later(ArchiveChild *child)
 static void on_process_closed(uv_handle_t *handle)
 {
     ArchiveChild *child = handle->data;
+    child->open = false;
     if (child->stopping) {
-        child->process_closed = true;
         finish_stop(child);
     } else {
         start_later(child);
@@ -172,6 +173,7 @@ static void start(ArchiveChild *child)
         .stdio = stdio};
     child->started_us = clock_mono_us();
     child->process.data = child;
+    child->open = true; // also when it cannot be started: it is closed then
     int failed = uv_spawn(child->options.loop, &child->process, &options);
     child->running = failed == 0;
     if (failed != 0) {
@@ -231,7 +233,6 @@ void archive_child_stop(ArchiveChild *child, void (*on_stopped)(void *ctx), void
     child->stopping = true;
     child->on_stopped = on_stopped;
     child->stopped_ctx = ctx;
-    child->process_closed = !child->running && !uv_is_closing((uv_handle_t *)&child->process);
     if (child->running) {
         (void)uv_process_kill(&child->process, SIGTERM);
     }

@@ -119,6 +119,18 @@ def test_the_child_dies_with_the_service_and_is_started_again_when_it_dies(pipel
     wait_until(lambda: children(pipeline) == 1, 20, "the child")
 
 
+def test_the_service_stops_also_while_no_child_runs(pipeline):
+    """A child that ended is started again after a second at the soonest."""
+    service = pipeline.services["archiver"]
+    ended = '"the archiving process ended; it is started again"'
+    before = service.log.read_text().count(ended)
+    pipeline.postgres.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'stentor-archive'")
+    wait_until(lambda: service.log.read_text().count(ended) > before, 20, "the child's end")
+    assert service.stop() == 0
+    service.start()
+    wait_until(lambda: children(pipeline) == 1, 20, "the child")
+
+
 def test_a_mail_on_the_way_when_its_month_is_sealed_ends_as_any_other(pipeline):
     """Scheduled beyond its class's hot span, say. The month does not wait for it: what comes of it later is late, and readers merge the two."""
     query, at = pipeline.postgres.query, AT - datetime.timedelta(days=62)
