@@ -209,7 +209,8 @@ class Postgres(Process):
         assert self.stop() == 0, self.tail()
 
     def argv(self):
-        options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "100",
+        # Shared memory by files in the data folder: what a killed server leaves behind goes with the folder.
+        options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": "100", "dynamic_shared_memory_type": "mmap",
                    "fsync": "on" if self.durable else "off", "log_min_messages": "warning"}
         return [self.bin / "postgres", "-D", self.data, "-p", str(self.port)] + [
             word for name, value in options.items() for word in ("-c", f"{name}={value}")]
