@@ -2,60 +2,24 @@
 """A subscriber of its own user makes a durable consumer on STATUS with public clients (audit: finding 4; domain.md row 33d, "NATS users with
 only their subjects": it sees its own tenant's statuses and no other's)."""
 import json
-import os
-import signal
 import subprocess
-import time
 import uuid
 
 import pytest
 
 from tests.harness import clients
+from tests.harness.clients import subscribers
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import Pipeline
-from tests.harness.processes import BIN, wait_until
-
-TABLE = "relay stentor-outbox-relay tenants=*\nstentor-outbox-relay=pw\nsubscriber stentor-subscriber tenant=acme\nstentor-subscriber=pw\n"
-
-
-def _stentor(*words):
-    return subprocess.run([BIN / "stentor", *map(str, words)], capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin"})
-
-
-def _create(folder, name, tenant):
-    done = _stentor("subscriber", "create", name, "--tenant", tenant, "--folder", folder, "--json")
-    assert done.returncode == 0, done.stderr
-    made = json.loads(done.stdout)
-    assert (made["user"], made["tenant"]) == (name, tenant)
-    return made["password"]
+from tests.harness.processes import wait_until
 
 
 @pytest.fixture(name="pipeline", scope="module")
 def _pipeline():
-    """Its NATS server is one that `stentor init` describes, so that a subscriber is made as an operator makes it: create, reload."""
     pipeline = Pipeline().start()
-    etc = pipeline.folder / "etc"
-    users = pipeline.nats.folder / "passwords"
-    (pipeline.folder / "accounts").write_text(TABLE)
-    done = _stentor("init", "files", "--folder", etc, "--passwords", users, "--accounts", pipeline.folder / "accounts", "--epoch-keys", "none")
-    assert done.returncode == 0, done.stderr
-    pipeline.etc = etc
-    pipeline.passwords = {"search": _create(etc, "search", "acme"), "board": _create(etc, "board", "beta")}
-    head = pipeline.nats.config.read_text().splitlines()[:2]
-    pipeline.nats.config.write_text("\n".join(head) + '\ninclude "../etc/nats-accounts.conf"\n')
-    for _ in range(2):  # as the command says: nats-server 2.9 connects what a new account imports at the second
-        os.kill(pipeline.nats.child.pid, signal.SIGHUP)
-        time.sleep(1)
-
-    def known():
-        try:
-            NatsClient(pipeline.nats.port, "search", pipeline.passwords["search"]).close()
-            return True
-        except (AssertionError, OSError):
-            return False
-    wait_until(known, 10, "nats-server knowing the new user")
-    for service in pipeline.services.values():
-        service.wait_ready()  # their password is a hash now: each has connected again
+    pipeline.etc = subscribers.describe(pipeline)
+    pipeline.passwords = {name: subscribers.create(pipeline.etc, name, tenant) for name, tenant in (("search", "acme"), ("board", "beta"))}
+    subscribers.reload(pipeline, "search", pipeline.passwords["search"])
     yield pipeline
     pipeline.stop()
 
@@ -118,20 +82,20 @@ def test_what_is_wrong_is_refused_and_nothing_is_written(pipeline):
     for words, said in ((("search", "--tenant", "acme"), "'search' is given twice"), (("search-3", "--tenant", "beta"), "is a consumer of subscriber 'search'"),
                         (("Desk", "--tenant", "acme"), "'Desk' is not a name"), (("desk", "--tenant", "A*"), "'A*' is not a tenant id"),
                         (("desk\nx", "--tenant", "acme"), "line")):
-        done = _stentor("subscriber", "create", *words, "--folder", pipeline.etc)
+        done = subscribers.stentor("subscriber", "create", *words, "--folder", pipeline.etc)
         assert done.returncode == 2 and said in done.stderr, (words, done.stderr)
-    done = _stentor("subscriber", "create", "desk", "--tenant", "acme", "--folder", pipeline.folder / "nothing")
+    done = subscribers.stentor("subscriber", "create", "desk", "--tenant", "acme", "--folder", pipeline.folder / "nothing")
     assert done.returncode == 1 and "HINT: --folder" in done.stderr
     assert {path.name: path.read_bytes() for path in pipeline.etc.iterdir() if path.is_file()} == before
 
 
 def test_the_files_keep_who_may_read_them_and_init_keeps_the_subscriber(pipeline, tmp_path):
     etc = tmp_path / "etc"
-    assert _stentor("init", "files", "--folder", etc, "--epoch-keys", "none").returncode == 0
+    assert subscribers.stentor("init", "files", "--folder", etc, "--epoch-keys", "none").returncode == 0
     (etc / "nats-accounts.conf").chmod(0o640)
-    password = _create(etc, "desk", "acme")
+    password = subscribers.create(etc, "desk", "acme")
     assert (etc / "nats-accounts.conf").stat().st_mode & 0o777 == 0o640 and (etc / "accounts").stat().st_mode & 0o777 == 0o600
     written = (etc / "nats-accounts.conf").read_text()
     assert '"subscriber-desk"' in written and password not in written  # a hash
-    assert _stentor("init", "files", "--folder", etc).returncode == 0
+    assert subscribers.stentor("init", "files", "--folder", etc).returncode == 0
     assert (etc / "nats-accounts.conf").read_text() == written
