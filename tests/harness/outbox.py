@@ -131,7 +131,8 @@ def prepare(pipeline):
 class Application:
     """A database of an application in the pipeline's Postgres, with the tables of a shape and what Stentor keeps beside them."""
 
-    def __init__(self, pipeline, shape, wake=True, database=None, postgres=None, mapping=None):
+    def __init__(self, pipeline, shape, wake=True, database=None, postgres=None, mapping=None, tables=None):
+        """tables: DDL in the place of the shape's."""
         self.pipeline = pipeline
         self.shape = shape
         self.postgres = postgres or pipeline.postgres
@@ -141,7 +142,7 @@ class Application:
             if not self.postgres.query("SELECT 1 FROM pg_roles WHERE rolname = %s", role, database="postgres"):
                 self.postgres.query(f"CREATE ROLE {role} LOGIN", database="postgres")
         self.postgres.query(f"CREATE DATABASE {self.database} OWNER {OWNER}", database="postgres")
-        self.sql(f"SET ROLE {OWNER};" + TABLES[shape])
+        self.sql(f"SET ROLE {OWNER};" + (tables or TABLES[shape]))
         self.sql(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE}")
         if shape == "hotel":
             self.sql(f"GRANT USAGE ON SCHEMA notification TO {ROLE}; GRANT ALL ON ALL TABLES IN SCHEMA notification TO {ROLE}")
