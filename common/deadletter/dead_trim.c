@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/log.h"
 #include "common/bus/consume/reader.h"
@@ -16,17 +17,28 @@ enum {
     REMOVED_MAX = 10000, // in one pass
     READ_MAX = 50000,
     READ_BATCH = 64,
-    WINDOW = 64, // deletions in flight
+    WINDOW = 64,      // deletions in flight
+    SUBJECTS_MAX = 4, // looked at in one pass
+    STALL_MS = 10000, // without a letter, when a read is given up
 };
+
+typedef struct Subject {
+    char name[SUBJECT_SIZE];
+    uint64_t letters;
+} Subject;
 
 typedef struct Pass {
     Bus *bus;
+    bool removes;
     DeadTrim result;
     DeadTrimDone on_done;
     void *ctx;
-    char subject[SUBJECT_SIZE]; // the fullest
-    uint64_t wanted, read;
+    DeadState state;
+    Subject fullest[SUBJECTS_MAX + 1]; // the fullest first; the last one only for its number
+    size_t at;                         // the one in hand
+    uint64_t wanted, read, read_before;
     Reader *reader;
+    uv_timer_t stall;
     Arena *arena; // of the letter in hand
     uint64_t *sequences;
     size_t count, next, in_flight;
@@ -49,18 +61,38 @@ uint64_t dead_trim_wanted(const DeadState *state)
     return wanted < REMOVED_MAX ? wanted : REMOVED_MAX;
 }
 
-static void finish(Pass *pass)
+static void on_timer_closed(uv_handle_t *handle)
 {
-    const Error *err = pass->failure.kind != ERROR_NONE ? &pass->failure : NULL;
-    if (pass->result.removed > 0) {
-        LOG(LOG_WARN, "DEAD is nearly full: the oldest letters of its fullest subject are gone",
-            log_text("subject", pass->subject), log_int("letters", (int64_t)pass->result.removed),
-            log_text("hint", "stentor dlq list shows what there is; resend or drop it"));
-    }
-    pass->on_done(pass->ctx, &pass->result, err);
+    Pass *pass = handle->data;
+    pass->on_done(
+        pass->ctx, &pass->result, pass->failure.kind != ERROR_NONE ? &pass->failure : NULL);
     arena_free(pass->arena);
     free(pass->sequences);
     free(pass);
+}
+
+static void log_result(const Pass *pass)
+{
+    static const char *const hint = "stentor dlq list shows what there is; resend or drop it";
+    if (pass->result.removed > 0) {
+        LOG(LOG_WARN, "DEAD is nearly full: the oldest letters of its fullest subject are gone",
+            log_text("subject", pass->fullest[pass->at].name),
+            log_int("letters", (int64_t)pass->result.removed), log_text("hint", hint));
+    } else if (pass->result.stuck) {
+        LOG(LOG_WARN,
+            "DEAD is nearly full of letters whose notification has no end: none may be removed, "
+            "and when it is full every service with a letter to write waits",
+            log_text("subject", pass->fullest[0].name),
+            log_int("letters", (int64_t)pass->fullest[0].letters), log_text("hint", hint));
+    }
+}
+
+static void finish(Pass *pass)
+{
+    pass->result.stuck =
+        pass->removes && pass->wanted > 0 && pass->count == 0 && pass->failure.kind == ERROR_NONE;
+    log_result(pass);
+    uv_close((uv_handle_t *)&pass->stall, on_timer_closed);
 }
 
 // ---- removing ----
@@ -94,9 +126,18 @@ static void delete_more(Pass *pass)
 
 // ---- reading ----
 
+static bool take_next_subject(Pass *pass);
+static void read_letters(Pass *pass);
+
+// Of a subject that has nothing to remove the others are not to suffer.
 static void on_reader_freed(void *ctx)
 {
-    delete_more(ctx);
+    Pass *pass = ctx;
+    if (pass->count == 0 && pass->failure.kind == ERROR_NONE && take_next_subject(pass)) {
+        read_letters(pass);
+    } else {
+        delete_more(pass);
+    }
 }
 
 static void end_reading(Pass *pass)
@@ -104,8 +145,24 @@ static void end_reading(Pass *pass)
     if (pass->reader != NULL) {
         Reader *reader = pass->reader;
         pass->reader = NULL;
+        uv_timer_stop(&pass->stall);
         reader_free(reader, on_reader_freed, pass);
     }
+}
+
+// A reader tries for ever: without the server, and without the right to read.
+static void on_stall_timer(uv_timer_t *timer)
+{
+    Pass *pass = timer->data;
+    if (pass->read == pass->read_before) {
+        error_set(
+            &pass->failure, ERROR_TRANSIENT,
+            "trimming DEAD: no letter came in %d s (HINT: the NATS rights of this version: stentor "
+            "init files --renew)",
+            STALL_MS / 1000);
+        end_reading(pass);
+    }
+    pass->read_before = pass->read;
 }
 
 static void on_reader_messages(void *ctx, const BusMessage *messages, size_t count)
@@ -141,9 +198,11 @@ static void read_letters(Pass *pass)
 {
     static const ReaderHandlers handlers = {
         on_reader_messages, on_reader_caught_up, on_reader_failed};
-    ReaderOptions options = {.stream = "DEAD", .filter = pass->subject, .batch_max = READ_BATCH};
-    pass->sequences = xcalloc(pass->wanted, sizeof *pass->sequences);
+    ReaderOptions options = {
+        .stream = "DEAD", .filter = pass->fullest[pass->at].name, .batch_max = READ_BATCH};
+    pass->read = pass->read_before = 0;
     pass->reader = reader_new(pass->bus, &options, &handlers, pass);
+    uv_timer_start(&pass->stall, on_stall_timer, STALL_MS, STALL_MS);
 }
 
 // ---- how full it is ----
@@ -154,34 +213,57 @@ static uint64_t number(const json_t *object, const char *name)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-// The fullest subject and the number of the next.
-static void choose_subject(Pass *pass, json_t *subjects, DeadState *state)
+static void note_subject(Pass *pass, Str name, uint64_t letters)
 {
-    const char *name;
-    json_t *value;
-    json_object_foreach(subjects, name, value)
-    {
-        uint64_t letters = json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
-        if (letters > state->first && str_to_c(str_from(name), pass->subject, SUBJECT_SIZE)) {
-            state->second = state->first;
-            state->first = letters;
-        } else if (letters > state->second) {
-            state->second = letters;
-        }
+    size_t at = SUBJECTS_MAX + 1;
+    while (at > 0 && letters > pass->fullest[at - 1].letters) {
+        at--;
     }
+    if (at > SUBJECTS_MAX || name.len >= SUBJECT_SIZE) {
+        return;
+    }
+    memmove(
+        &pass->fullest[at + 1], &pass->fullest[at], (SUBJECTS_MAX - at) * sizeof pass->fullest[0]);
+    (void)str_to_c(name, pass->fullest[at].name, SUBJECT_SIZE);
+    pass->fullest[at].letters = letters;
+}
+
+// How many letters of the subject in hand may go.
+static void count_wanted(Pass *pass)
+{
+    pass->state.first = pass->fullest[pass->at].letters;
+    pass->state.second = pass->fullest[pass->at + 1].letters;
+    pass->wanted = dead_trim_wanted(&pass->state);
+}
+
+static bool take_next_subject(Pass *pass)
+{
+    if (pass->at + 1 >= SUBJECTS_MAX || pass->fullest[pass->at + 1].letters == 0) {
+        return false;
+    }
+    pass->at++;
+    count_wanted(pass);
+    return true;
 }
 
 static void take_info(Pass *pass, const json_t *root)
 {
     const json_t *stream = json_object_get(root, "state");
+    const char *name;
+    json_t *value;
     DeadState state = {
         .bytes = number(stream, "bytes"),
         .messages = number(stream, "messages"),
         .max_bytes = number(json_object_get(root, "config"), "max_bytes"),
     };
-    choose_subject(pass, json_object_get(stream, "subjects"), &state);
+    json_object_foreach(json_object_get(stream, "subjects"), name, value)
+    {
+        json_int_t letters = json_integer_value(value);
+        note_subject(pass, str_from(name), letters > 0 ? (uint64_t)letters : 0);
+    }
+    pass->state = state;
     pass->result.fill = state.max_bytes > 0 ? (double)state.bytes / (double)state.max_bytes : 0;
-    pass->wanted = dead_trim_wanted(&state);
+    count_wanted(pass);
 }
 
 // false: the pass has its failure.
@@ -207,18 +289,19 @@ static bool take_reply(Pass *pass, Str reply, const Error *err)
 static void on_subjects(void *ctx, Str reply, const Error *err)
 {
     Pass *pass = ctx;
-    if (!take_reply(pass, reply, err) || pass->wanted == 0 || pass->subject[0] == '\0') {
+    if (!take_reply(pass, reply, err) || pass->wanted == 0 || pass->fullest[0].letters == 0) {
         finish(pass);
-    } else {
-        read_letters(pass);
+        return;
     }
+    pass->sequences = xcalloc(REMOVED_MAX, sizeof *pass->sequences);
+    read_letters(pass);
 }
 
 // The numbers by subject are as many as stages and tenants: asked for only when they are needed.
 static void on_info(void *ctx, Str reply, const Error *err)
 {
     Pass *pass = ctx;
-    if (!take_reply(pass, reply, err) || pass->wanted == 0) {
+    if (!take_reply(pass, reply, err) || pass->wanted == 0 || !pass->removes) {
         finish(pass);
         return;
     }
@@ -227,10 +310,13 @@ static void on_info(void *ctx, Str reply, const Error *err)
         on_subjects, pass);
 }
 
-void dead_trim_pass(Bus *bus, DeadTrimDone on_done, void *ctx)
+void dead_trim_pass(Bus *bus, bool removes, DeadTrimDone on_done, void *ctx)
 {
     Pass *pass = xcalloc(1, sizeof *pass);
     pass->bus = bus;
+    pass->removes = removes;
+    uv_timer_init(bus_loop(bus), &pass->stall);
+    pass->stall.data = pass;
     pass->on_done = on_done;
     pass->ctx = ctx;
     pass->arena = arena_new(0);

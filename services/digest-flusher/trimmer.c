@@ -9,6 +9,8 @@
 #include "common/deadletter/dead_trim.h"
 #include "services/digest-flusher/due_work_sql.h"
 
+enum { STUCK_PASSES = 8 }; // that only look at DEAD, after one that read in vain
+
 typedef struct Gauge {
     const char *stream; // static
     Metric *fill;
@@ -23,6 +25,7 @@ struct Trimmer {
     TrimFloor floors[TRIM_STREAMS_MAX]; // as read by the previous pass
     char names[TRIM_STREAMS_MAX][64];
     size_t floor_count;
+    unsigned dead_rests; // passes for which DEAD is only looked at
     uv_timer_t timer;
     bool busy;
     bool stopping;
@@ -61,6 +64,9 @@ static void on_dead_trimmed(void *ctx, const DeadTrim *result, const Error *err)
     Trimmer *trimmer = ctx;
     TrimStream seen = {.stream = "DEAD", .fill = result->fill, .removed = result->removed};
     note(trimmer, &seen);
+    trimmer->dead_rests = result->stuck             ? STUCK_PASSES
+                          : trimmer->dead_rests > 0 ? trimmer->dead_rests - 1
+                                                    : 0;
     if (err != NULL) {
         LOG(LOG_WARN, "the stream of dead letters could not be trimmed, retrying", log_error(err));
     }
@@ -79,7 +85,7 @@ static void on_trimmed(void *ctx, const TrimStream *streams, size_t count, const
     if (trimmer->stopping) {
         end_pass(trimmer);
     } else {
-        dead_trim_pass(trimmer->bus, on_dead_trimmed, trimmer);
+        dead_trim_pass(trimmer->bus, trimmer->dead_rests == 0, on_dead_trimmed, trimmer);
     }
 }
 

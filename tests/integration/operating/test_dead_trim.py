@@ -56,3 +56,19 @@ def test_a_flood_costs_its_own_oldest_letters_and_none_that_waits(flooded):
     log = flooded.services["digest-flusher"].log.read_text()
     assert "DEAD is nearly full" in log and f"ntf.dead.dispatcher.{TENANT}" in log
     client.close()
+
+
+def test_letters_that_must_stay_do_not_hold_up_the_trimming_of_others(flooded):
+    """The fullest subject has nothing to remove: without the next one DEAD would fill, and every service with a letter to write would wait."""
+    client, proto = NatsClient(flooded.nats.port), messages(flooded)
+    kept = [publish(client, proto, f"kept-{i}", tenant="initech", code="", reason="unknown_outcome: a process ended", size=10) for i in range(700)]
+
+    def fill():
+        return client.stream_info("DEAD")["state"]["bytes"] / LIMIT
+    for i in range(FLOOD):
+        if fill() > 0.9:
+            break
+        publish(client, proto, f"again-{i}")
+    wait_until(lambda: fill() < 0.75, 40, "DEAD being trimmed")
+    assert all(client.message("DEAD", seq=sequence) for sequence in (kept[0], kept[-1]))
+    client.close()
