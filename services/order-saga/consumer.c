@@ -142,9 +142,10 @@ static void publish_rows(Batch *batch)
     bus_flush(consumer->options.bus);
 }
 
-// A failed order is a dead letter: of its last time-out, so it holds no personal data, and resending
-// it changes nothing. Killed between the commit and the letter, the time-out is redelivered as one
-// that is known, and makes the same letter; one that is published again makes none.
+// A failed order is a dead letter: of its last time-out, so it holds no personal data, and
+// resending it changes nothing. Killed between the commit and the letter, the time-out is
+// redelivered as one that is known, and makes the same letter; one that is published again makes
+// none.
 static bool is_failure(const Pending *event)
 {
     const Entry *entry = event->entry;
@@ -166,6 +167,8 @@ static void settle_stored(const Pending *event)
     (void)error_set(
         &failed, ERROR_PERMANENT, "order '%s' has failed: " SAGA_FAILED_REASON " (%d)",
         order->order_id, (int)order->retries);
+    // OrderFailed and the order's row say the same, so DEAD may be trimmed of it.
+    event->delivery->reason_code = STR("order_failed");
     consumer_refuse(event->delivery, &failed);
 }
 

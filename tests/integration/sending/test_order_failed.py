@@ -54,6 +54,7 @@ def test_a_failed_order_is_an_event_a_mail_and_a_dead_letter(pipeline, shop):
     assert event.reason == "no status of the order arrived within its attempts" and event.lines[0].name == "Dune"
     letter = wait_until(lambda: letters_of(pipeline, order), 20, "the dead letter")[0]
     assert letter["reason"] == f"order '{order.id}' has failed: no status of the order arrived within its attempts (3)"
+    assert letter["reason_code"] == "order_failed"  # else a shop that sends no statuses fills DEAD with letters that no trimming may remove
 
     pipeline.cli("dlq", "resend", letter["sequence"])  # harmless: the time-out was consumed before
     wait_until(lambda: [row for row in order.inbox() if row[0] == "PlaceOrderTimeout"][-1][4] == 2, 20, "the time-out again")
