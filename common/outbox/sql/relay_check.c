@@ -133,6 +133,14 @@ static void want_ours(RelaySql *sql)
                      .field = STR_EMPTY,
                      .rights = ours[i].rights});
     }
+    if (mapping_is_request(sql->mapping) && mapping_retries_as_pending(sql->mapping)) {
+        want(
+            sql, (Wanted){
+                     .table = STR("stentor_outbox.requests"),
+                     .column = STR("row_xmin"),
+                     .field = STR_EMPTY,
+                     .rights = "w"});
+    }
 }
 
 static void want_all(RelaySql *sql)

@@ -456,6 +456,22 @@ static void a_held_row_that_is_retried_is_not_claimed_once_it_is_written(void **
     stage_free(stage);
 }
 
+// Else every statement that claims or writes back would fail, and nothing would say why.
+static void tables_of_the_version_before_are_refused_with_the_remedy(void **state)
+{
+    (void)state;
+    Stage *stage = stage_new(DDL, "memo-exact");
+    Error err = {0};
+    stage_sql(stage, "ALTER TABLE stentor_outbox.requests RENAME row_xmin TO absent");
+    bool bound = stage_bind(stage, &err);
+    stage_sql(stage, "ALTER TABLE stentor_outbox.requests RENAME absent TO row_xmin");
+    assert_false(bound);
+    assert_int_equal(err.kind, ERROR_CONFIG);
+    assert_non_null(strstr(err.text, "column 'row_xmin' of table 'stentor_outbox.requests'"));
+    assert_non_null(strstr(err.text, "stentor outbox install"));
+    stage_free(stage);
+}
+
 // E37, E38.
 static void failed_rows_and_retries_are_tallied(void **state)
 {
@@ -737,6 +753,7 @@ int main(void)
         cmocka_unit_test(a_row_that_is_retried_is_shown_as_pending_and_not_claimed),
         cmocka_unit_test(an_operator_s_update_to_pending_is_claimed),
         cmocka_unit_test(a_held_row_that_is_retried_is_not_claimed_once_it_is_written),
+        cmocka_unit_test(tables_of_the_version_before_are_refused_with_the_remedy),
         cmocka_unit_test(failed_rows_and_retries_are_tallied),
         cmocka_unit_test(a_row_that_does_not_fit_is_failed_and_the_others_go_on),
         cmocka_unit_test(what_could_not_be_published_is_pending_again),
