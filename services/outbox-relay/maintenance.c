@@ -70,7 +70,8 @@ static void log_crossing(Maintenance *maintenance, const MaintenanceBacklog *bac
 static void plan_count(Maintenance *maintenance)
 {
     int64_t took_ms = (clock_mono_us() - maintenance->count_started) / 1000;
-    int64_t wait_ms = COUNT_SHARE * took_ms;
+    // A tally may have read the whole table: the backlog and its alert do not wait for that.
+    int64_t wait_ms = maintenance->tallying ? 0 : COUNT_SHARE * took_ms;
     int64_t least_ms = maintenance->options.count_ms;
     uv_timer_start(
         &maintenance->count_timer, on_count_timer,
