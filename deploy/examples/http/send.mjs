@@ -27,7 +27,7 @@ async function call(method, path, { body, headers } = {}) {
       const answer = await response.json();
       if (!AGAIN.has(response.status)) return { status: response.status, location: response.headers.get("location"), answer };
       why = `${response.status} ${answer.detail ?? ""}`;
-      wait = Math.max(wait, 1000 * Number(response.headers.get("retry-after") ?? 0));
+      wait = Math.max(wait, 1000 * (Number(response.headers.get("retry-after")) || 0)); // a date is no number
     } catch (error) {
       why = `${error.message} ${error.cause?.code ?? ""}`;
     }

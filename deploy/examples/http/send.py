@@ -44,7 +44,7 @@ def call(method, path, body=None, **headers):
                 return status, answered, answer
             why = f"{status} {answer.get('detail', '')}"
             wait = max(wait, float(answered.get("Retry-After") or 0))
-        except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: no JSON, or Retry-After as a date
             why = str(error)
         print(f"{method} {path}: {why}; again in {wait:.1f} s", file=sys.stderr)
         time.sleep(wait)

@@ -177,7 +177,7 @@ def _forward(pipeline, request, body):
 
 
 def _unkind(pipeline, seen):
-    """A front that fails the first three POSTs: no answer, an answer that is lost behind the commit, 503 with Retry-After."""
+    """A front that fails the first four POSTs: no answer, an answer that is lost behind the commit, 503 with Retry-After in seconds and as a date."""
     def script(request, client):
         body = b"".join(request.body())
         if request.line.startswith("POST"):
@@ -186,8 +186,9 @@ def _unkind(pipeline, seen):
                 assert b" 202 " in _forward(pipeline, request, body)
             if len(seen) <= 2:
                 return False
-            if len(seen) == 3:
-                client.sendall(b"HTTP/1.1 503 x\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\nContent-Length: 2\r\n"
+            if len(seen) <= 4:
+                after = b"1" if len(seen) == 3 else b"Thu, 26 Nov 2026 17:00:00 GMT"
+                client.sendall(b"HTTP/1.1 503 x\r\nContent-Type: application/problem+json\r\nRetry-After: " + after + b"\r\nContent-Length: 2\r\n"
                                b"Connection: close\r\n\r\n{}")
                 return False
         client.sendall(_forward(pipeline, request, body))
@@ -219,7 +220,7 @@ def test_a_client_whose_answers_are_lost_sends_one_mail(pipeline, language):
     assert done.returncode == 0, done.stderr
     notification, status = done.stdout.split()
     assert status == "sent"
-    assert len(seen) == 4 and len(set(seen)) == 1 and seen[0][0] == f"welcome/{order}"
+    assert len(seen) == 5 and len(set(seen)) == 1 and seen[0][0] == f"welcome/{order}"
     assert "503" in done.stderr and pipeline.history_count(f"correlation_id = '{order}'") == 1
     again = _run_client(language, f"http://127.0.0.1:{pipeline.api_port}", pipeline.key, order, f"{language}@example.com", "Alice")
     assert again.stdout.split()[0] == notification  # the program was started again
