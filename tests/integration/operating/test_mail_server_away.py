@@ -54,7 +54,8 @@ def test_a_mail_server_that_is_away_is_said_everywhere(pipeline):
     assert "connection refused" in row["waiting"]["reason"]
     assert re.search(rf"\n  waiting +for smtp since {re.escape(row['waiting']['since'])}: .*connection refused\n",
                      pipeline.cli("status", ids[0]))
-    shown = _shown(pipeline, ids[0])
+    # The gateway has CONFIG in memory, a moment after it is stored.
+    shown = wait_until(lambda: "waiting" in _shown(pipeline, ids[0]) and _shown(pipeline, ids[0]), 20, "the gateway saying it too")
     assert shown["waiting"] == {"for": "smtp", "since": row["waiting"]["since"]}  # the reason is the operator's
     code, lines = _channels(pipeline)
     assert code == 1 and [line["result"] for line in lines] == ["fail"] and lines[0]["check"] == "channel email"
