@@ -102,13 +102,13 @@ bool erasure_read(PGconn *pg, const char *id, Arena *arena, ErasureRequest *ret,
 // ---- what is published ----
 
 typedef struct Details {
-    AuditDetail list[AUDIT_DETAILS_MAX];
+    AuditDetail list[AUDIT_DETAILS_MAX + 1]; // with the one too many the entry is refused
     size_t count;
 } Details;
 
 static void add(Details *details, const char *name, const char *value)
 {
-    if (details->count < AUDIT_DETAILS_MAX) {
+    if (details->count <= AUDIT_DETAILS_MAX) {
         details->list[details->count++] = (AuditDetail){name, value};
     }
 }
