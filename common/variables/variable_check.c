@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/names/member.h"
 #include "common/variables/variable_format.h"
 
 typedef Stentor__V1__TemplateVariable Rule;
@@ -177,9 +178,9 @@ static bool check_members(const Place *place, const Rule *rule, const json_t *va
 {
     for (size_t i = 0; i < rule->n_properties; i++) {
         const Rule *member = rule->properties[i];
-        const json_t *there = json_object_get(value, member->name);
+        const json_t *there = member_value(value, member->name); // as a template finds it
         Place inside = inside_of(place, member->name, 0);
-        if (there == NULL || json_is_null(there)) {
+        if (there == NULL) {
             if (member->required) {
                 return fail(&inside, VARIABLE_MISSING, "is missing");
             }

@@ -137,12 +137,34 @@ static void a_nested_fault_has_its_path(void **state)
     assert_string_equal(fault_of(&top, "{\"lines\": null}"), "");
 }
 
+// As a template finds it: what {{unit_price}} shows is there.
+static void a_member_is_found_in_any_of_its_spellings(void **state)
+{
+    (void)state;
+    char line[] = "line", object[] = "object", price[] = "unit_price", number[] = "number";
+    Rule inner = rule_of(price, number);
+    inner.required = true;
+    Rule rule = rule_of(line, object);
+    rule.properties = (Rule *[]){&inner};
+    rule.n_properties = 1;
+    assert_string_equal(fault_of(&rule, "{\"unit_price\": 1}"), "");
+    assert_string_equal(fault_of(&rule, "{\"unitPrice\": 1}"), "");
+    assert_string_equal(
+        fault_of(&rule, "{\"UnitPrice\": \"1\"}"),
+        "line.unit_price is of type string, expected number");
+    assert_string_equal(fault_of(&rule, "{\"unitPrice\": null}"), "line.unit_price is missing");
+    assert_string_equal(
+        fault_of(&rule, "{\"unit_price\": null, \"unitPrice\": 1}"),
+        "line.unit_price is missing"); // the exact name wins
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_format_is_met_or_named),
         cmocka_unit_test(bounds_and_enumerations_hold),
         cmocka_unit_test(a_nested_fault_has_its_path),
+        cmocka_unit_test(a_member_is_found_in_any_of_its_spellings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
