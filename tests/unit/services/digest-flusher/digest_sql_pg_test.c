@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/services/digest-flusher/flusher_stage.h"
 
+#include <string.h>
+
 #define WINDOW "dgw_windowwindowwindow0001"
 #define RECIPIENT "rcp_01KAGTQ5M0000000000000000A"
 
@@ -572,6 +574,70 @@ static void what_waits_is_listed_in_pages_of_one_tenant(void **state)
         "2 schedule t payload2");
 }
 
+// However much waits: of 20,000 rows and 20,000 items a page of 10 reads about as many.
+static void a_page_of_what_waits_reads_what_is_on_it(void **state)
+{
+    Fixture *f = *state;
+    sql(f, "INSERT INTO digest_flusher.due_work (work_id, tenant_id, notification_id, reason, "
+           "due_at, subject, event_id, payload,"
+           " to_recipient) SELECT 'w' || g, 'demo', 'n' || g, 'schedule', now() + g * interval '1 "
+           "second', '', '', '', 'rcp_' || g"
+           " FROM generate_series(1, 20000) AS g");
+    sql(f, "INSERT INTO digest_flusher.digest_windows (tenant_id, window_id, recipient_id, "
+           "category, channel, flush_at, due_at,"
+           " template, template_version, locale, opened_at) SELECT 'demo', 'dgw_' || g, 'rcp_' || "
+           "g, 'social', 'email', t, t, '', '',"
+           " '', t FROM generate_series(10001, 20000) AS g, (SELECT now() + interval '1 day' AS t) "
+           "AS at");
+    sql(f, "INSERT INTO digest_flusher.digest_items (tenant_id, window_id, notification_id, "
+           "work_id, subject, event_id, accepted_at,"
+           " caused_at, payload) SELECT 'demo', w.window_id, 'i' || n, w.window_id || n, '', '', "
+           "now(), now(), ''"
+           " FROM digest_flusher.digest_windows w, generate_series(1, 2) AS n");
+    sql(f, "ANALYZE digest_flusher.due_work, digest_flusher.digest_windows, "
+           "digest_flusher.digest_items");
+    // The tables' counters of this transaction, read behind the page.
+    static const char READ[] =
+        "WITH page AS MATERIALIZED (SELECT count(*) AS n FROM digest_flusher.scheduled('demo', %s, "
+        "%s, NULL, NULL, %s, %s, 10))"
+        " SELECT n || ' ' || (SELECT sum(pg_stat_get_xact_tuples_fetched(t) + "
+        "pg_stat_get_xact_tuples_returned(t)) < 300"
+        " FROM unnest(ARRAY['digest_flusher.due_work', 'digest_flusher.digest_windows', "
+        "'digest_flusher.digest_items']::regclass[])"
+        " AS t WHERE n >= 0) FROM page";
+    static const char *const PAGES[][5] = {
+        {"NULL", "NULL", "'1970-01-01'", "''", "10 true"},
+        {"'limit'", "NULL", "'1970-01-01'", "''", "0 true"},
+        {"NULL", "'rcp_19000'", "'1970-01-01'", "''", "3 true"},
+        {"'digest'", "NULL", "now()", "''", "10 true"},
+        {"'digest'", "NULL",
+         "(SELECT due_at FROM digest_flusher.digest_windows WHERE window_id = 'dgw_19000')",
+         "'dgw_19000/i1'", "10 true"},
+    };
+    for (size_t i = 0; i < sizeof PAGES / sizeof PAGES[0]; i++) {
+        const char *const *p = PAGES[i];
+        const char *got = cell(f, arena_printf(f->arena, READ, p[0], p[1], p[2], p[3]));
+        if (strcmp(got, p[4]) != 0) {
+            fail_msg("page %zu: %s", i, got);
+        }
+    }
+}
+
+static void a_page_of_what_waits_has_no_more_than_8_mib_of_requests(void **state)
+{
+    Fixture *f = *state;
+    for (size_t i = 1; i <= 3; i++) {
+        add(f, "demo", i)->due_at_us = from_now(10 * (int64_t)i);
+    }
+    insert_and_forget(f);
+    sql(f, "UPDATE digest_flusher.due_work SET payload = convert_to(repeat('x', 3 << 20), 'UTF8')");
+    assert_string_equal(
+        cell(
+            f, "SELECT string_agg(right(notification_id, 1) || ' ' || (request IS NULL), ',') FROM "
+               "digest_flusher.scheduled('demo', NULL, NULL, NULL, NULL, '1970-01-01', '', 10)"),
+        "1 false,2 false,3 true");
+}
+
 static void what_is_claimed_is_not_cancelled_any_more(void **state)
 {
     Fixture *f = *state;
@@ -833,6 +899,8 @@ int main(void)
         TEST(what_is_due_or_claimed_or_ended_is_not_cancelled),
         TEST(an_item_is_cancelled_in_its_open_window),
         TEST(what_waits_is_listed_in_pages_of_one_tenant),
+        TEST(a_page_of_what_waits_reads_what_is_on_it),
+        TEST(a_page_of_what_waits_has_no_more_than_8_mib_of_requests),
         TEST(what_is_claimed_is_not_cancelled_any_more),
         TEST(a_claim_finds_the_cancellation_that_the_insert_did_not_see),
         TEST(work_that_went_out_is_not_reported_as_cancelled_when_delivered_again),
