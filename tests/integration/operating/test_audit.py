@@ -14,6 +14,7 @@ from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import BIN, wait_until
 from tests.integration.faults.test_kill import Load
+from tests.integration.sending.test_triggers import guest, handled, new_type, publish, put_trigger
 
 COUNTS = ["accepted", "sent", "failed", "suppressed", "in_flight", "unknown", "lost", "doubled"]
 REPORTS = 3
@@ -298,6 +299,31 @@ def test_repair_does_not_drive_what_has_ended_and_expired_since(audited, admin, 
     report = audit(audited, "--since", since, "--repair", "--wait", 2, status=1)
     assert report["repaired"] == 0 and named(report) == {(notification, "REQUEST")}
     assert audited.status(notification)["status"] == "sent"
+
+
+def test_repair_supersedes_again_what_a_lost_cancellation_left_waiting(audited, admin, since):
+    """A moved date: NATS lost the cancellation and the newer reminder. Driven again alone, the recipient would get both dates."""
+    event_type, data = new_type("stay"), guest()
+    trigger = put_trigger(audited, event_type, anchor="stay.start", subject_path="stay.id")
+    waiting = "SELECT count(*) FROM digest_flusher.due_work WHERE cancel_key = %s AND status IS NULL"
+
+    def confirm(days):
+        body = {**data, "stay": {"id": "s1", "start": later(days=days)}, "produced_at": moment()}
+        handled(audited, admin, publish(admin, event_type, body, event_id=f"{event_type}-{days}"))
+
+    confirm(2)
+    wait_until(lambda: audited.postgres.query(waiting, f"{trigger}/s1")[0][0] == 1, 20, "the first reminder")
+    clock = audited.services["digest-flusher"]
+    clock.stop()
+    confirm(9)
+    newer = f"{event_type}-9".encode()
+    assert wait_until(lambda: delete_message(admin, "DEFERRED", [f"{trigger}/s1".encode(), newer]), 10) == 2
+    clock.start()
+    settle()
+    report = audit(audited, "--since", since, "--repair", "--wait", 30)
+    assert report["before"]["lost"] == 1 and report["repaired"] == 1 and counts(report) == {"accepted": 2, "in_flight": 1, "suppressed": 1}
+    assert audited.postgres.query(waiting, f"{trigger}/s1")[0][0] == 1
+    assert audited.history_count(f"reason_code = 'rescheduled' AND reason LIKE '%{event_type}%'") == 1
 
 
 # ---- under load, killed, restored -------------------------------------------------------------------------------------
