@@ -55,7 +55,8 @@ void trigger_identify(
     Str *ret_key);
 
 // The event on DEFERRED by which what waits of earlier events is superseded, of a plan that
-// supersedes and is late: it has no request that could bring it (services/ingest/accept/events.h).
+// supersedes and is late or has no targets: no request could bring it
+// (services/ingest/accept/events.h).
 bool trigger_supersede(
     const TriggerPlan *plan, const DomainEvent *event, Str traceparent, Arena *arena, BusOut *ret,
     Error *err);

@@ -311,7 +311,7 @@ static Answer *add_answer(Work *w, const Stentor__V1__Trigger *trigger)
 
 // What makes a notification brings it with that, once: a repeat, which makes none, supersedes
 // nothing (services/ingest/accept/events.c).
-static void supersede_by_late(Work *w, const Answer *answer)
+static void supersede_alone(Work *w, const Answer *answer)
 {
     Error err = {0};
     BusOut out;
@@ -336,8 +336,10 @@ static void plan_one(Work *w, const Stentor__V1__Trigger *trigger, int64_t now_u
     if (answer->plan.bad_target != NULL) {
         fail(answer, answer->plan.bad_target);
     }
+    if (answer->plan.count == 0 && answer->failed == NULL) { // late, or its list is empty
+        supersede_alone(w, answer);
+    }
     if (answer->plan.late) {
-        supersede_by_late(w, answer);
         metric_add(metrics->trigger_late, 1);
         LOG(LOG_WARN, "trigger is more than a day late, its notifications are not sent",
             log_str("tenant", w->event.tenant), log_text("trigger", answer->key),

@@ -73,6 +73,17 @@ def test_an_event_that_moves_a_stay_replaces_its_reminder_and_not_itself(pipelin
     assert mails_to(pipeline, first["guest"]["email"]) == []
 
 
+def test_a_newer_event_without_recipients_ends_the_reminders_of_the_earlier_one(pipeline, nats):
+    """All guests were taken off the stay: what waits has the list of before."""
+    event_type, (person, _, _) = new_type("stay"), new_person(pipeline)
+    trigger = put_trigger(pipeline, event_type, anchor="stay.start", subject_path="stay.id", resolver="recipients:all")
+    start = (datetime.now(timezone.utc) + timedelta(days=9)).isoformat()
+    waiting = "SELECT count(*) FROM digest_flusher.due_work WHERE cancel_key = %s AND status IS NULL"
+    for guests, left in [([person], 1), ([], 0)]:
+        handled(pipeline, nats, publish(nats, event_type, {"all": guests, "name": "A", "stay": {"id": "s", "start": start}}))
+        wait_until(lambda n=left: pipeline.postgres.query(waiting, f"{trigger}/s")[0][0] == n, 20, f"{left} reminders")
+
+
 def test_a_date_without_a_zone_is_of_the_tenants(pipeline, nats):
     event_type = new_type("stay")
     trigger = put_trigger(pipeline, event_type, anchor="stay.start")
