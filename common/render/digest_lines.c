@@ -11,6 +11,7 @@ static bool write_line(
     TemplateName wanted_version = template_name_of(request); // a window is of one channel
     wanted_version.key = str_from(item->template_);
     wanted_version.version = str_from(item->template_version);
+    wanted_version.asked_at_us = item->accepted_at_us;
     const CompiledVersion *version = template_cache_get(templates, &wanted_version);
     if (version == NULL || version->broken.kind != ERROR_NONE) {
         return false;

@@ -55,6 +55,7 @@ TemplateName template_name_of(const Request *request)
         .key = str_from(request->template_),
         .channel = (Channel)request->channel,
         .version = str_from(request->template_version),
+        .asked_at_us = request->accepted_at_us,
     };
 }
 

@@ -18,6 +18,7 @@ typedef struct Entry {
     TemplateCache *cache;
     Channel channel;
     bool draft;
+    int64_t archived_at_us; // 0: it is not
     char *bytes;
     size_t len;
     CompiledVersion *compiled;
@@ -137,7 +138,8 @@ static bool check_names(const Stentor__V1__TemplateVersion *source, Str tenant, 
 
 // Is this payload the version that its subject speaks of?
 static bool check_payload(
-    Str key, Str tenant, Str payload, Channel *ret_channel, bool *ret_draft, Error *err)
+    Str key, Str tenant, Str payload, Channel *ret_channel, Stentor__V1__TemplateStatus *ret_status,
+    Error *err)
 {
     Arena *arena = arena_new(0);
     TemplateKey named = {.channel = CHANNEL_NONE};
@@ -147,7 +149,7 @@ static bool check_payload(
     char own[TEMPLATE_KEY_SIZE];
     if (ok) {
         *ret_channel = template_channel((int)source->channel);
-        *ret_draft = source->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT;
+        *ret_status = source->status;
         bool place =
             template_key_parse(key, &named) &&
             (named.channel == CHANNEL_NONE || named.channel == *ret_channel) &&
@@ -163,23 +165,26 @@ static bool check_payload(
     return ok;
 }
 
-bool template_cache_put(TemplateCache *cache, Str tenant, Str key, Str payload, Error *err)
+bool template_cache_put(
+    TemplateCache *cache, Str tenant, Str key, Str payload, int64_t stored_at_us, Error *err)
 {
     char buffer[NAME_SIZE];
     Channel channel = CHANNEL_NONE;
-    bool draft = false;
+    Stentor__V1__TemplateStatus status = 0;
     Str name = make_name(buffer, tenant, key);
     if (payload.len == 0) {
         (void)map_remove(cache->entries, name);
         return true;
     }
-    if (!check_payload(key, tenant, payload, &channel, &draft, err)) {
+    if (!check_payload(key, tenant, payload, &channel, &status, err)) {
         return false;
     }
     Entry *entry = xcalloc(1, sizeof *entry);
     entry->cache = cache;
     entry->channel = channel;
-    entry->draft = draft;
+    entry->draft = status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT;
+    bool archived = status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ARCHIVED;
+    entry->archived_at_us = archived ? stored_at_us : 0;
     entry->bytes = xmalloc(payload.len);
     memcpy(entry->bytes, payload.ptr, payload.len);
     entry->len = payload.len;
@@ -200,16 +205,22 @@ static Entry *find(const TemplateCache *cache, Str tenant, const TemplateName *w
     return entry != NULL && entry->channel == wanted->channel ? entry : NULL;
 }
 
+// No request is frozen to a tenant's draft, nor to what the tenant had archived before, where the
+// platform has the version: it means that one.
+static bool gives_way(const Entry *own, int64_t asked_at_us)
+{
+    return own == NULL || own->draft ||
+           (own->archived_at_us > 0 && asked_at_us >= own->archived_at_us);
+}
+
 const CompiledVersion *template_cache_get(TemplateCache *cache, const TemplateName *wanted)
 {
     if (wanted->version.len == 0) {
         return NULL;
     }
-    // No request is frozen to a tenant's draft where the platform has the version: it means that
-    // one.
     Entry *own = find(cache, wanted->tenant, wanted);
-    Entry *shared = own == NULL || own->draft ? find(cache, PLATFORM, wanted) : NULL;
-    Entry *entry = shared != NULL ? shared : own;
+    Entry *shared = gives_way(own, wanted->asked_at_us) ? find(cache, PLATFORM, wanted) : NULL;
+    Entry *entry = shared != NULL && (own == NULL || own->draft || !shared->draft) ? shared : own;
     return entry == NULL ? NULL : use(entry);
 }
 

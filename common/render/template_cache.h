@@ -15,17 +15,20 @@ void template_cache_free(TemplateCache *cache);
 // cfg.template.<tenant>.<key>: `key` is the template's key, channel and version
 // (common/model/template_key.h), or the older form without the channel. An empty payload removes
 // what stands there. ERROR_PERMANENT when the payload is not a template version, or not the one
-// that the subject speaks of.
-bool template_cache_put(TemplateCache *cache, Str tenant, Str key, Str payload, Error *err);
+// that the subject speaks of. stored_at_us: when CONFIG stored it; of what is archived, since when.
+bool template_cache_put(
+    TemplateCache *cache, Str tenant, Str key, Str payload, int64_t stored_at_us, Error *err);
 
 typedef struct TemplateName {
     Str tenant, key;
     Channel channel;
     Str version;
+    int64_t asked_at_us; // when the request was frozen to it; 0: before all that is archived
 } TemplateName;
 
 // The tenant's own version, else the one of the tenant "platform", which also stands before a draft
-// of the tenant's with its number; NULL: neither is there.
+// of the tenant's with its number, and before one that was archived when it was asked for; NULL:
+// neither is there.
 // Valid until the next call.
 const CompiledVersion *template_cache_get(TemplateCache *cache, const TemplateName *wanted);
 

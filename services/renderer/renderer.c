@@ -45,7 +45,8 @@ static bool take_config(
 {
     Str payload = message->payload;
     if (str_eq(kind, STR("template"))) {
-        return template_cache_put(renderer->templates, tenant, key, payload, err);
+        return template_cache_put(
+            renderer->templates, tenant, key, payload, message->stored_at_us, err);
     }
     if (str_eq(kind, STR("tenant"))) {
         return senders_put(renderer->senders, tenant, payload, err);

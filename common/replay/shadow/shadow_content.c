@@ -82,7 +82,7 @@ static bool put_changed(ShadowContent *content, Str tenant, Str key, Str payload
     }
     Str bytes = STR_EMPTY;
     bool ok = version != NULL && event_pack(&version->base, arena, &bytes, err) &&
-              template_cache_put(content->changed, tenant, key, bytes, err);
+              template_cache_put(content->changed, tenant, key, bytes, 0, err);
     arena_free(arena);
     return ok;
 }
@@ -95,8 +95,8 @@ static bool put_template(ShadowContent *content, Str tenant, Str key, Str payloa
     if (!str_eq(name, str_from(content->plan->key))) {
         return true;
     }
-    return template_cache_put(content->frozen, tenant, key, payload, err) &&
-           (payload.len == 0 ? template_cache_put(content->changed, tenant, key, payload, err)
+    return template_cache_put(content->frozen, tenant, key, payload, 0, err) &&
+           (payload.len == 0 ? template_cache_put(content->changed, tenant, key, payload, 0, err)
                              : put_changed(content, tenant, key, payload, err));
 }
 

@@ -36,7 +36,7 @@ static void put(TemplateCache *cache, Arena *arena, const char *key, const char 
     Error err = {0};
     assert_true(event_pack(&version.base, arena, &bytes, &err));
     assert_true(template_cache_put(
-        cache, STR("acme"), str_from(arena_printf(arena, "%s.1_0_0", key)), bytes, &err));
+        cache, STR("acme"), str_from(arena_printf(arena, "%s.1_0_0", key)), bytes, 0, &err));
 }
 
 static int64_t late(void)
@@ -65,8 +65,8 @@ static json_t *lines_of(json_t *list, const char *locale, TemplateMeter *meter)
     for (size_t i = 0; i < request.n_digest_items; i++) {
         Stentor__V1__DigestItem *item = arena_alloc(arena, sizeof *item);
         stentor__v1__digest_item__init(item);
-        item->template_ = copy(
-            arena, json_string_value(json_object_get(json_array_get(list, i), "template")));
+        item->template_ =
+            copy(arena, json_string_value(json_object_get(json_array_get(list, i), "template")));
         item->template_version = copy(arena, "1.0.0");
         request.digest_items[i] = item;
     }

@@ -51,7 +51,7 @@ static void put(TemplateCache *cache, const Row *row)
     char space[TEMPLATE_KEY_SIZE];
     Str key = template_key_write(
         space, str_from(row->key), (Channel)row->channel, str_from(row->version));
-    if (!template_cache_put(cache, str_from(row->tenant), key, bytes, &err)) {
+    if (!template_cache_put(cache, str_from(row->tenant), key, bytes, 0, &err)) {
         fail_msg("%s", err.text);
     }
     arena_free(arena);
@@ -68,7 +68,7 @@ static void check(
     const char *expected)
 {
     char version[TEMPLATE_VERSION_SIZE];
-    const TemplateName wanted = {str_from(tenant), str_from(key), channel, STR_EMPTY};
+    const TemplateName wanted = {str_from(tenant), str_from(key), channel, STR_EMPTY, 0};
     bool found = template_cache_active(cache, &wanted, compare, version);
     assert_int_equal(found, expected != NULL);
     if (expected != NULL) {

@@ -19,6 +19,7 @@ typedef struct Sample {
     const char *html;
     Stentor__V1__Channel channel;
     Stentor__V1__TemplateStatus status;
+    int64_t stored_at_us;
 } Sample;
 
 static char *copy(Arena *arena, const char *text)
@@ -53,7 +54,8 @@ static bool put(TemplateCache *cache, const char *subject_key, const Sample *sam
 {
     Arena *arena = arena_new(0);
     bool ok = template_cache_put(
-        cache, str_from(sample->tenant), str_from(subject_key), pack(arena, sample), err);
+        cache, str_from(sample->tenant), str_from(subject_key), pack(arena, sample),
+        sample->stored_at_us, err);
     arena_free(arena);
     return ok;
 }
@@ -70,13 +72,13 @@ static Sample sample_of(const char *tenant, const char *html)
 
 static const CompiledVersion *get(TemplateCache *cache, const char *tenant)
 {
-    const TemplateName wanted = {str_from(tenant), STR("welcome"), CHANNEL_EMAIL, STR("1.2.0")};
+    const TemplateName wanted = {str_from(tenant), STR("welcome"), CHANNEL_EMAIL, STR("1.2.0"), 0};
     return template_cache_get(cache, &wanted);
 }
 
 static const CompiledVersion *get_for(TemplateCache *cache, Channel channel, const char *version)
 {
-    const TemplateName wanted = {STR("acme"), STR("welcome"), channel, str_from(version)};
+    const TemplateName wanted = {STR("acme"), STR("welcome"), channel, str_from(version), 0};
     return template_cache_get(cache, &wanted);
 }
 
@@ -111,7 +113,7 @@ static const char *html_for(TemplateCache *cache, Channel channel)
 static void remove_at(TemplateCache *cache, const char *subject_key)
 {
     Error err = {0};
-    assert_true(template_cache_put(cache, STR("acme"), str_from(subject_key), STR_EMPTY, &err));
+    assert_true(template_cache_put(cache, STR("acme"), str_from(subject_key), STR_EMPTY, 0, &err));
 }
 
 static void a_key_has_a_version_of_the_same_number_on_each_channel(void **state)
@@ -194,6 +196,36 @@ static void a_tenants_draft_does_not_stand_before_the_platforms_version(void **s
     template_cache_free(cache);
 }
 
+static const char *owner_at(TemplateCache *cache, int64_t asked_at_us)
+{
+    const TemplateName wanted = {
+        STR("acme"), STR("welcome"), CHANNEL_EMAIL, STR("1.2.0"), asked_at_us};
+    return template_cache_get(cache, &wanted)->source->tenant;
+}
+
+// A tenant goes back to the platform's texts, which may have the same number.
+static void what_a_tenant_archived_gives_way_to_the_platforms_for_later_requests(void **state)
+{
+    (void)state;
+    TemplateCache *cache = template_cache_new(10);
+    Sample shared = sample_of("platform", "<p>shared</p>");
+    Sample own = sample_of("acme", "<p>own</p>");
+    Error err = {0};
+    own.status = STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ARCHIVED;
+    own.stored_at_us = 1000;
+    assert_true(put(cache, "welcome.1_2_0", &own, &err));
+    assert_string_equal(owner_at(cache, 2000), "acme"); // there is no other
+    shared.status = STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_DRAFT;
+    assert_true(put(cache, "welcome.1_2_0", &shared, &err));
+    assert_string_equal(owner_at(cache, 2000), "acme");
+    shared.status = STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ACTIVE;
+    assert_true(put(cache, "welcome.1_2_0", &shared, &err));
+    assert_string_equal(owner_at(cache, 2000), "platform");
+    assert_string_equal(owner_at(cache, 1000), "platform");
+    assert_string_equal(owner_at(cache, 999), "acme"); // frozen to it while it was in force
+    template_cache_free(cache);
+}
+
 static void a_newer_entry_replaces_what_was_compiled(void **state)
 {
     (void)state;
@@ -206,7 +238,7 @@ static void a_newer_entry_replaces_what_was_compiled(void **state)
     assert_true(put(cache, "welcome.1_2_0", &second, &err));
     assert_int_equal(template_cache_compiled(cache), 0);
     assert_string_equal(get(cache, "acme")->source->locales[0]->html, "<p>2</p>");
-    assert_true(template_cache_put(cache, STR("acme"), STR("welcome.1_2_0"), STR(""), &err));
+    assert_true(template_cache_put(cache, STR("acme"), STR("welcome.1_2_0"), STR(""), 0, &err));
     assert_null(get(cache, "acme"));
     assert_int_equal(template_cache_count(cache), 0);
     template_cache_free(cache);
@@ -243,10 +275,10 @@ static void an_entry_must_be_what_its_subject_says(void **state)
     assert_int_equal(err.kind, ERROR_PERMANENT);
     Arena *arena = arena_new(0);
     Str bytes = pack(arena, &sample);
-    assert_false(template_cache_put(cache, STR("evil"), STR("welcome.1_2_0"), bytes, &err));
+    assert_false(template_cache_put(cache, STR("evil"), STR("welcome.1_2_0"), bytes, 0, &err));
     assert_string_equal(err.text, "the entry's tenant 'acme' is not the subject's 'evil'");
     assert_false(
-        template_cache_put(cache, STR("acme"), STR("welcome.1_2_0"), STR("\xff\xff"), &err));
+        template_cache_put(cache, STR("acme"), STR("welcome.1_2_0"), STR("\xff\xff"), 0, &err));
     assert_int_equal(err.kind, ERROR_PERMANENT);
     assert_int_equal(template_cache_count(cache), 0);
     arena_free(arena);
@@ -269,7 +301,7 @@ static void a_version_that_does_not_compile_says_why(void **state)
         get(cache, "acme")->broken.text,
         "locale 'en': html: line 1, column 4: '{{#if' is never closed; add '{{/if}}'");
     assert_string_equal(get(cache, "bare")->broken.text, "locale 'en' has neither html nor text");
-    const TemplateName short_one = {STR("short"), STR("welcome"), CHANNEL_SMS, STR("1.2.0")};
+    const TemplateName short_one = {STR("short"), STR("welcome"), CHANNEL_SMS, STR("1.2.0"), 0};
     assert_string_equal(
         template_cache_get(cache, &short_one)->broken.text, "locale 'en' has no text");
     template_cache_free(cache);
@@ -283,6 +315,7 @@ int main(void)
         cmocka_unit_test(an_entry_without_a_channel_in_its_subject_is_read_as_before),
         cmocka_unit_test(the_platform_stands_in_for_a_tenant_without_one),
         cmocka_unit_test(a_tenants_draft_does_not_stand_before_the_platforms_version),
+        cmocka_unit_test(what_a_tenant_archived_gives_way_to_the_platforms_for_later_requests),
         cmocka_unit_test(a_newer_entry_replaces_what_was_compiled),
         cmocka_unit_test(only_the_most_recently_used_stay_compiled),
         cmocka_unit_test(an_entry_must_be_what_its_subject_says),
