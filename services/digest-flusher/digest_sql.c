@@ -260,10 +260,11 @@ static void add_cancels(
     DbArray *reason = db_array(params, DB_TEXT);
     DbArray *newer = db_array(params, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
-        digest_push_key(newer, str_from(cancels[i]->cancel->newer_event_id));
+        const Stentor__V1__Cancel *cancel = cancels[i]->cancel;
+        digest_push_key(newer, str_from(cancel->newer_event_id));
         db_push_text(tenant, cancels[i]->tenant);
         db_push_text(key, cancels[i]->cancel_key);
-        db_push_time(before, cancels[i]->cancel->before_us);
+        db_push_time(before, cancel->newer_at_us > 0 ? cancel->newer_at_us : cancel->before_us);
         db_push_text(reason, str_from(cancels[i]->cancel->reason));
     }
 }

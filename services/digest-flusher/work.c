@@ -235,6 +235,9 @@ static bool read_cancel(const Deferred *deferred, DueWork *work, Error *err)
     if (!is_time(cancel->before_us)) {
         return error_set(err, ERROR_PERMANENT, "cancel.before_us is outside 1970..9999");
     }
+    if (cancel->newer_at_us != 0 && !is_time(cancel->newer_at_us)) {
+        return error_set(err, ERROR_PERMANENT, "cancel.newer_at_us is outside 1970..9999");
+    }
     if (str_from(cancel->newer_event_id).len > SOURCE_EVENT_MAX) {
         return error_set(
             err, ERROR_PERMANENT, "cancel.newer_event_id is longer than %d", SOURCE_EVENT_MAX);

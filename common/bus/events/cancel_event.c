@@ -22,6 +22,12 @@ bool cancel_event(const CancelEvent *event, Arena *arena, BusOut *ret_out, Error
     stentor__v1__cancel__init(&cancel);
     cancel.cancel_key = arena_cstr(arena, event->cancel_key);
     cancel.before_us = event->before_us;
+    if (event->newer_event_id.len > 0) {
+        // A digest-flusher of the version before compares the time in notifications' ids, in
+        // milliseconds: of the newer event's own it must not be the later one.
+        cancel.newer_at_us = event->before_us;
+        cancel.before_us = event->before_us / 1000 * 1000;
+    }
     cancel.reason = arena_cstr(arena, str_from(event->reason));
     cancel.newer_event_id = arena_cstr(arena, event->newer_event_id);
     Stentor__V1__Deferred deferred;

@@ -377,7 +377,7 @@ static void a_date_moved_into_the_past_supersedes_without_a_request(void **state
 {
     Scene *s = *state;
     s->trigger.anchor = text("stay.start");
-    read_event(s, "{\"stay\":{\"id\":\"s-1\",\"start\":\"2001-01-01\"}}", NOW_US);
+    read_event(s, "{\"stay\":{\"id\":\"s-1\",\"start\":\"2001-01-01\"}}", NOW_US + 1234567);
     TriggerPlan plan = plan_good(s, NOW_US);
     assert_true(plan.late && plan.draft.supersedes);
     BusOut out;
@@ -386,7 +386,8 @@ static void a_date_moved_into_the_past_supersedes_without_a_request(void **state
     const Stentor__V1__Deferred *deferred = (const Stentor__V1__Deferred *)event_unpack(
         &stentor__v1__deferred__descriptor, out.payload, s->arena, NULL);
     assert_string_equal(deferred->cancel->cancel_key, "remind/s-1");
-    assert_int_equal(deferred->cancel->before_us, NOW_US);
+    assert_int_equal(deferred->cancel->newer_at_us, NOW_US + 1234567);
+    assert_int_equal(deferred->cancel->before_us, NOW_US + 1234000); // whole milliseconds, as ids
     assert_true(str_eq(str_from(deferred->cancel->newer_event_id), s->event.identity));
     read_event(s, "{\"stay\":{\"start\":\"2001-01-01\"}}", NOW_US);
     plan = plan_good(s, NOW_US); // nothing to find it by, and nothing to send: no failure

@@ -312,6 +312,8 @@ static void add_newer(Fixture *f, const char *key, int64_t event_at_us, const ch
     Stentor__V1__Cancel *cancel =
         arena_copy(f->arena, f->work[f->work_count - 1]->cancel, sizeof *cancel);
     cancel->newer_event_id = arena_cstr(f->arena, str_from(event_id));
+    cancel->newer_at_us = event_at_us;
+    cancel->before_us = 1; // for older readers
     cancel->reason = arena_printf(f->arena, "event %s", event_id);
     DueWork *work = arena_copy(f->arena, f->work[f->work_count - 1], sizeof *work);
     work->cancel = cancel;

@@ -364,6 +364,9 @@ static void a_cancellation_is_about_a_key_and_a_time(void **state)
     deferred->cancel->before_us = 0;
     refuses(arena, pack(arena, deferred), "cancel.before_us");
     deferred = new_cancel(arena);
+    deferred->cancel->newer_at_us = -1;
+    refuses(arena, pack(arena, deferred), "cancel.newer_at_us");
+    deferred = new_cancel(arena);
     deferred->cancel->cancel_key = arena_cstr(arena, STR_EMPTY);
     refuses(arena, pack(arena, deferred), "cancel.cancel_key");
     deferred = new_schedule(arena);

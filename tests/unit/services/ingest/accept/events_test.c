@@ -115,7 +115,7 @@ static void what_supersedes_brings_the_cancellation_before_it(void **state)
     f->request.cancel_key = STR("remind/s-1");
     f->request.trigger_key = STR("remind");
     f->request.source_event_id = STR("e-2");
-    f->request.source_event_at_us = 777;
+    f->request.source_event_at_us = 777777;
     for (size_t i = 0; i < 3; i++) {
         f->decision = (GateDecision){.verdict = VERDICTS[i], .reason = GATE_NO_ADDRESS};
         if (VERDICTS[i] == GATE_DEFER) {
@@ -128,13 +128,14 @@ static void what_supersedes_brings_the_cancellation_before_it(void **state)
             read_event(f, &stentor__v1__deferred__descriptor, &f->frames[0]);
         assert_string_equal(event->cancel->cancel_key, "remind/s-1");
         assert_string_equal(event->cancel->newer_event_id, "e-2");
-        assert_int_equal(event->cancel->before_us, 777);
+        assert_int_equal(event->cancel->newer_at_us, 777777);
+        assert_int_equal(event->cancel->before_us, 777000); // for a reader of the version before
     }
     f->decision = (GateDecision){.verdict = GATE_GO};
     build(f);
     const Stentor__V1__NotificationRequest *request =
         read_event(f, &stentor__v1__notification_request__descriptor, &f->frames[1]);
-    assert_int_equal(request->source_event_at_us, 777); // what a later cancellation compares
+    assert_int_equal(request->source_event_at_us, 777777); // what a later cancellation compares
 }
 
 static void personal_data_is_sealed_and_can_be_opened_with_the_key(void **state)
