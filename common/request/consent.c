@@ -24,6 +24,11 @@ bool consent_check(Str source, int64_t at_us, int64_t now_us, FieldError *err)
     if (source.len > CONSENT_SOURCE_MAX) {
         return field_error(err, "consent.source", "longer than %d bytes", (int)CONSENT_SOURCE_MAX);
     }
+    if (str_find(source, '@') >= 0) {
+        return field_error(
+            err, "consent.source",
+            "holds an '@': name the form or the list, not the address; it is kept in clear");
+    }
     return !str_has_control(source) ||
            field_error(err, "consent.source", "has a line break or another control character");
 }

@@ -92,6 +92,7 @@ static const Case BAD[] = {
     {HEAD ",\"consent\":{\"source\":\"form\"}}", 422, "consent.given_at", "required"},
     {HEAD ",\"consent\":{\"source\":7,\"given_at\":\"2026-05-01T00:00:00Z\"}}", 422, "consent.source", "string"},
     {HEAD ",\"consent\":{\"given_at\":\"2026-05-01T00:00:00Z\"}}", 422, "consent.source", "required"},
+    {HEAD ",\"consent\":{\"source\":\"mail of bob@x.test\",\"given_at\":\"2025-05-01T12:00:00Z\"}}", 422, "consent.source", "@"},
     {HEAD ",\"consent\":{\"source\":\"form\",\"given_at\":\"in May\"}}", 422, "consent.given_at", "RFC 3339"},
     {HEAD ",\"consent\":{\"source\":\"form\",\"given_at\":\"2029-01-01T00:00:00Z\"}}", 422, "consent.given_at", "future"},
     {HEAD ",\"consent\":{\"source\":\"" X128 X128 "\",\"given_at\":\"2026-05-01T00:00:00Z\"}}", 422, "consent.source", "200"},
