@@ -214,6 +214,7 @@ int cmd_batch_list(Cli *cli);
 int cmd_status(Cli *cli);
 int cmd_scheduled_list(Cli *cli);
 int cmd_cancel(Cli *cli);
+int cmd_find(Cli *cli);
 int cmd_order_show(Cli *cli);
 int cmd_order_list(Cli *cli);
 int cmd_tail(Cli *cli);
