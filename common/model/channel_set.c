@@ -35,3 +35,18 @@ void channel_set_text(ChannelSet set, char out[CHANNEL_SET_TEXT_SIZE])
         }
     }
 }
+
+bool channel_set_warn(ChannelSet delivered, Channel channel, char out[CHANNEL_WARNING_SIZE])
+{
+    if (channel_set_has(delivered, channel)) {
+        return false;
+    }
+    char names[CHANNEL_SET_TEXT_SIZE];
+    channel_set_text(delivered, names);
+    (void)snprintf(
+        out, CHANNEL_WARNING_SIZE,
+        "channel: no vendor delivers '%s' (STENTOR_INGEST_CHANNELS: %s); a request for it is "
+        "refused, and a trigger's notification fails as no_vendor",
+        channel_name(channel), names);
+    return true;
+}

@@ -7,7 +7,7 @@
 
 typedef uint32_t ChannelSet; // a bit for each Channel
 
-enum { CHANNEL_SET_TEXT_SIZE = 96 };
+enum { CHANNEL_SET_TEXT_SIZE = 96, CHANNEL_WARNING_SIZE = 256 };
 
 static inline bool channel_set_has(ChannelSet set, Channel channel)
 {
@@ -18,3 +18,6 @@ static inline bool channel_set_has(ChannelSet set, Channel channel)
 bool channel_set_parse(Str text, ChannelSet *ret, Error *err);
 // "email, sms"
 void channel_set_text(ChannelSet set, char out[CHANNEL_SET_TEXT_SIZE]);
+// What becomes of notifications on a channel that is not in the set of those with a vendor; false:
+// it is.
+bool channel_set_warn(ChannelSet delivered, Channel channel, char out[CHANNEL_WARNING_SIZE]);

@@ -10,8 +10,8 @@
 #include "common/configured/configured.h"
 #include "common/service/http_rows.h"
 #include "services/gateway/notifications/notification_api.h"
-#include "services/gateway/scheduled/scheduled_api.h"
 #include "services/gateway/recipients/recipients_api.h"
+#include "services/gateway/scheduled/scheduled_api.h"
 #include "services/gateway/suppressions/suppressions_api.h"
 #include "services/gateway/suppressions/suppressions_list.h"
 #include "services/gateway/templates/templates_api.h"
@@ -30,6 +30,7 @@ typedef struct GatewayOptions {
     int64_t port;
     int64_t body_max;
     int64_t preview_cpu_ms;
+    const char *channels;
     HttpLimits limits;
 } GatewayOptions;
 
@@ -79,6 +80,9 @@ static const Option OPTIONS[] = {
      "100", 1, 60000, false,
      "CPU time in milliseconds that one template preview may take"},
     HTTP_LIMIT_ROWS("STENTOR_GATEWAY", GatewayOptions),
+    {"STENTOR_INGEST_CHANNELS", OPTION_TEXT, offsetof(GatewayOptions, channels),
+     "email", 0, 0, false,
+     "channels that have a vendor, as ingest has it: a trigger or a template for another one is warned of"},
 };
 // clang-format on
 
@@ -161,7 +165,7 @@ static void begin_stop(void *state)
 
 // ---- life ----
 
-static void build_routes(Gateway *g, const GatewayOptions *o)
+static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet delivered)
 {
     Bus *bus = service_bus(g->service);
     g->api = (Api){
@@ -178,7 +182,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o)
     notification_api_add(&g->api, &g->notifications);
     g->scheduled = (ScheduledApi){service_pool(g->service)};
     scheduled_api_add(&g->api, &g->scheduled);
-    g->templates = (TemplatesApi){bus, g->configured.catalog, o->preview_cpu_ms * 1000};
+    g->templates = (TemplatesApi){bus, g->configured.catalog, o->preview_cpu_ms * 1000, delivered};
     templates_api_add(&g->api, &g->templates);
     g->suppressions = (SuppressionsApi){
         .bus = bus,
@@ -187,7 +191,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o)
         .known = g->configured.suppressions,
     };
     suppressions_api_add(&g->api, &g->suppressions);
-    g->triggers = (TriggersApi){bus, g->configured.triggers, g->configured.catalog};
+    g->triggers = (TriggersApi){bus, g->configured.triggers, g->configured.catalog, delivered};
     triggers_api_add(&g->api, &g->triggers);
     g->tenants = tenant_api_new(bus);
     tenant_api_add(&g->api, g->tenants);
@@ -226,13 +230,16 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         .ctx = &g->api,
     };
     // Before anything else, for it is what may fail; nothing is handled before the loop runs.
-    g->server = http_server_new(service_loop(service), &http, err);
+    ChannelSet delivered = 0;
+    bool known = channel_set_parse(str_from(o->channels), &delivered, err) ||
+                 error_wrap(err, "STENTOR_INGEST_CHANNELS");
+    g->server = known ? http_server_new(service_loop(service), &http, err) : NULL;
     if (g->server == NULL) {
         free(g);
         return false;
     }
     build_parts(g);
-    build_routes(g, o);
+    build_routes(g, o, delivered);
     g->tick.data = g;
     (void)uv_timer_init(service_loop(service), &g->tick);
     (void)uv_timer_start(&g->tick, on_timer_tick, TICK_MS, TICK_MS);

@@ -91,8 +91,7 @@ const char *template_subject(
 {
     char key[TEMPLATE_KEY_SIZE];
     bool unplaced = there != NULL && there->unplaced; // it stays where it is
-    Str whole =
-        template_key_write(key, name.key, unplaced ? CHANNEL_NONE : name.channel, version);
+    Str whole = template_key_write(key, name.key, unplaced ? CHANNEL_NONE : name.channel, version);
     return arena_printf(arena, SUBJECTS STR_FMT "." STR_FMT, STR_ARG(tenant), STR_ARG(whole));
 }
 
@@ -142,9 +141,8 @@ bool template_call_find(TemplateCall *call, Str key, Str version)
     }
     api_answer_missing(
         call->base, arena_printf(
-                        arena, "template '%.*s'%s" STR_FMT "%s%s",
-                        STR_ARG(str_slice(key, 0, 64)), version.len > 0 ? " version " : "",
-                        STR_ARG(str_slice(version, 0, 64)),
+                        arena, "template '%.*s'%s" STR_FMT "%s%s", STR_ARG(str_slice(key, 0, 64)),
+                        version.len > 0 ? " version " : "", STR_ARG(str_slice(version, 0, 64)),
                         call->channel != CHANNEL_NONE ? " for " : "", channel_name(call->channel)));
     return false;
 }
@@ -181,6 +179,26 @@ void template_call_store(TemplateCall *call, uint64_t replaces, ConfigWritten do
         done, call);
 }
 
+// Of a version that requests get, or may get later.
+static void add_warnings(const TemplateCall *call, json_t *answer)
+{
+    const Stentor__V1__TemplateVersion *version = call->version;
+    json_t *warnings = json_array();
+    char no_vendor[CHANNEL_WARNING_SIZE];
+    if (call->warning != NULL) {
+        (void)json_array_append_new(warnings, json_string(call->warning));
+    }
+    if (version->status != STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ARCHIVED &&
+        channel_set_warn(
+            call->api->delivered, template_channel((int)version->channel), no_vendor)) {
+        (void)json_array_append_new(warnings, json_string(no_vendor));
+    }
+    if (json_array_size(warnings) > 0) {
+        (void)json_object_set(answer, "warnings", warnings);
+    }
+    json_decref(warnings);
+}
+
 void template_call_answer_stored(TemplateCall *call, int status, Str payload, uint64_t sequence)
 {
     const Stentor__V1__TemplateVersion *version = call->version;
@@ -188,9 +206,7 @@ void template_call_answer_stored(TemplateCall *call, int status, Str payload, ui
     Str place = str_from(call->subject + strlen(SUBJECTS) + tenant.len + 1);
     (void)catalog_template_changed(call->api->catalog, tenant, place, payload, NULL);
     json_t *answer = version_to_json(version, true);
-    if (call->warning != NULL) {
-        (void)json_object_set_new(answer, "warnings", json_pack("[s]", call->warning));
-    }
+    add_warnings(call, answer);
     precondition_tag(call->base, sequence);
     api_answer_json(call->base, status, answer);
 }

@@ -115,7 +115,8 @@ static void get_trigger(ApiCall *call)
 
 // ---- changing ----
 
-// An unknown template is no error: it may come later than the trigger.
+// An unknown template is no error: it may come later than the trigger. Nor is a channel without a
+// vendor: it may get one.
 static void add_warnings(json_t *object, const Change *change)
 {
     const TriggersApi *api = change->call->ctx;
@@ -133,6 +134,10 @@ static void add_warnings(json_t *object, const Change *change)
         catalog_deprecated(api->catalog, str_from(change->call->tenant), &request, arena);
     if (deprecated != NULL) {
         (void)json_array_append_new(warnings, json_string(deprecated));
+    }
+    char no_vendor[CHANNEL_WARNING_SIZE];
+    if (channel_set_warn(api->delivered, request.channel, no_vendor)) {
+        (void)json_array_append_new(warnings, json_string(no_vendor));
     }
     (void)json_object_set_new(object, "warnings", warnings);
 }

@@ -7,12 +7,14 @@
 
 #include "common/api/api.h"
 #include "common/bus/jetstream/bus.h"
+#include "common/model/channel_set.h"
 #include "common/trigger/trigger_match.h"
 
 typedef struct TriggersApi {
     Bus *bus;
     TriggerMatch *map;
     const Catalog *catalog;
+    ChannelSet delivered; // the channels that have a vendor; a trigger for another is warned of
 } TriggersApi;
 
 // Borrows `triggers`, which must live as long as `api`.

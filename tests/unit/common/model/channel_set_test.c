@@ -37,11 +37,24 @@ static void a_name_that_is_no_channel_is_refused(void **state)
     }
 }
 
+static void a_channel_without_a_vendor_is_warned_of_by_its_name_and_the_option(void **state)
+{
+    (void)state;
+    char text[CHANNEL_WARNING_SIZE] = "";
+    assert_false(channel_set_warn(1U << CHANNEL_EMAIL, CHANNEL_EMAIL, text));
+    assert_string_equal(text, "");
+    assert_true(channel_set_warn(~0U & ~(1U << CHANNEL_WHATSAPP), CHANNEL_WHATSAPP, text));
+    assert_non_null(
+        strstr(text, "no vendor delivers 'whatsapp' (STENTOR_INGEST_CHANNELS: email, sms,"));
+    assert_non_null(strstr(text, "fails as no_vendor")); // also with the longest names
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_with_commas_are_a_set_and_its_text_names_them_in_order),
         cmocka_unit_test(a_name_that_is_no_channel_is_refused),
+        cmocka_unit_test(a_channel_without_a_vendor_is_warned_of_by_its_name_and_the_option),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
