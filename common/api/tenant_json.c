@@ -108,6 +108,27 @@ static bool take_address(ApiBody *body, Stentor__V1__Tenant *ret)
     return true;
 }
 
+static const char *const SHARED_NAMES[] = {
+    [STENTOR__V1__SHARED_ADDRESSES__SHARED_ADDRESSES_UNSPECIFIED] = "",
+    [STENTOR__V1__SHARED_ADDRESSES__SHARED_ADDRESSES_ALLOW] = "allow",
+    [STENTOR__V1__SHARED_ADDRESSES__SHARED_ADDRESSES_WARN] = "warn",
+    [STENTOR__V1__SHARED_ADDRESSES__SHARED_ADDRESSES_REFUSE] = "refuse",
+};
+enum { SHARED_COUNT = sizeof SHARED_NAMES / sizeof SHARED_NAMES[0] };
+
+static bool take_shared(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    Str name = STR_EMPTY;
+    (void)api_read_text(body, "shared_addresses", 32, &name);
+    for (int i = 0; i < SHARED_COUNT; i++) {
+        if (str_eq(name, str_from(SHARED_NAMES[i]))) {
+            ret->shared_addresses = (Stentor__V1__SharedAddresses)i;
+            return true;
+        }
+    }
+    return api_body_fail(body, "shared_addresses", "expected allow, warn or refuse");
+}
+
 static bool take_policies(ApiBody *body, Stentor__V1__Tenant *ret)
 {
     Str over = STR_EMPTY;
@@ -125,7 +146,7 @@ static bool take_policies(ApiBody *body, Stentor__V1__Tenant *ret)
     ret->over_limit = suppress ? STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS
                                : STENTOR__V1__OVER_LIMIT__OVER_LIMIT_DEFER;
     ret->guardian_routing = (Stentor__V1__GuardianRouting)guardian;
-    return true;
+    return take_shared(body, ret);
 }
 
 static bool is_theme_name(Str name)
@@ -333,6 +354,9 @@ void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out)
     put_text(out, "over_limit", suppress ? "suppress" : "defer");
     put_text(
         out, "guardian_routing", guardian_routing_name((GuardianRouting)tenant->guardian_routing));
+    if ((int)tenant->shared_addresses > 0 && (int)tenant->shared_addresses < SHARED_COUNT) {
+        put_text(out, "shared_addresses", SHARED_NAMES[tenant->shared_addresses]);
+    }
     for (size_t i = 0; i < tenant->n_retention; i++) {
         buf_cstr(out, i == 0 ? ",\"retention\":{" : ",");
         buf_json(out, str_from(category_name((Category)tenant->retention[i]->category)));

@@ -176,7 +176,8 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
         .unready_ctx = g,
     };
     page_keys_derive(service_master_key(g->service), &g->api.page_keys);
-    g->people = (RecipientsApi){bus, service_pool(g->service), g->keyring, g->wait};
+    g->people =
+        (RecipientsApi){bus, service_pool(g->service), g->keyring, g->wait, g->configured.catalog};
     recipients_api_add(&g->api, &g->people);
     g->notifications.pool = service_pool(g->service);
     notification_api_add(&g->api, &g->notifications);

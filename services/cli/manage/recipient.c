@@ -8,14 +8,26 @@
 
 enum { FILE_MAX = 64 * 1024 };
 
-// Prints the answer to a request whose body is `object`, which it frees.
+static int show_stored(Cli *cli, const json_t *answer)
+{
+    json_t *stored = json_copy((json_t *)(uintptr_t)answer);
+    size_t i = 0;
+    json_t *warning = NULL;
+    json_array_foreach(json_object_get(answer, "warnings"), i, warning)
+    {
+        cli_note(cli, "warning: %s", json_string_value(warning));
+    }
+    (void)json_object_del(stored, "warnings");
+    int status = api_client_show(cli, stored);
+    json_decref(stored);
+    return status;
+}
+
+// Prints the answer to a request whose body is `object`, which it frees; what it warns of goes to
+// standard error.
 static int send_object(Cli *cli, const char *method, const char *path, json_t *object)
 {
-    char *body = json_dumps(object, JSON_COMPACT);
-    json_decref(object);
-    int status = api_client_print(cli, method, path, str_from(body != NULL ? body : "{}"));
-    free(body);
-    return status;
+    return api_client_run(cli, method, path, object, show_stored);
 }
 
 static json_t *read_json(Cli *cli, const char *path, Error *err)

@@ -32,6 +32,7 @@ typedef struct Import {
     json_t *errors; // the listed ones
     size_t stored;
     size_t failed;
+    size_t warned;
     int64_t started_us;
     int64_t drawn_us;
     bool bar;
@@ -87,6 +88,14 @@ static void note_failed(Import *import, size_t line, const char *field, const ch
     }
 }
 
+static void note_warned(Import *import, size_t line, const char *what)
+{
+    if ((int64_t)import->warned++ < import->errors_max) {
+        clear_bar(import);
+        cli_note(import->cli, "line %zu: warning: %s", line, what);
+    }
+}
+
 // ---- a batch ----
 
 static bool take_results(Import *import, const json_t *results, Error *err)
@@ -103,7 +112,11 @@ static bool take_results(Import *import, const json_t *results, Error *err)
         if (what != NULL) {
             note_failed(import, import->lines[i], field, what);
         } else {
+            const char *warning = json_string_value(json_object_get(result, "warning"));
             import->stored++;
+            if (warning != NULL) {
+                note_warned(import, import->lines[i], warning);
+            }
         }
     }
     return true;
@@ -160,9 +173,10 @@ static void print_summary(const Import *import, const Error *err)
     clear_bar(import);
     if (import->cli->json) {
         json_t *summary = json_pack(
-            "{s:s, s:I, s:I, s:f, s:O, s:I}", "file", import->path, "stored",
-            (json_int_t)import->stored, "failed", (json_int_t)import->failed, "seconds", seconds,
-            "errors", import->errors, "errors_omitted", (json_int_t)omitted);
+            "{s:s, s:I, s:I, s:I, s:f, s:O, s:I}", "file", import->path, "stored",
+            (json_int_t)import->stored, "failed", (json_int_t)import->failed, "warned",
+            (json_int_t)import->warned, "seconds", seconds, "errors", import->errors,
+            "errors_omitted", (json_int_t)omitted);
         if (err != NULL) {
             (void)json_object_set_new(summary, "stopped", json_string(err->text));
         }
@@ -175,6 +189,9 @@ static void print_summary(const Import *import, const Error *err)
         fprintf(
             stderr, "and %lld more lines that failed (--errors N lists more)\n",
             (long long)omitted);
+    }
+    if (import->warned > 0) {
+        fprintf(stderr, "%zu of them with a warning\n", import->warned);
     }
     printf(
         "%zu stored, %zu failed, %.1f s, %.0f/s\n", import->stored, import->failed, seconds,

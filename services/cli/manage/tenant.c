@@ -33,6 +33,7 @@ static bool set_texts(const Cli *cli, json_t *settings, Error *err)
         {"guardian-routing", "guardian_routing"},
         {"physical-address", "physical_address"},
         {"address-footer", "address_footer"},
+        {"shared-addresses", "shared_addresses"},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const char *value = args_flag(&cli->args, fields[i][0]);

@@ -153,9 +153,14 @@ RecipientsWrite recipients_api_write_of(ApiCall *call)
 static void answer_written(RecipientCall *call)
 {
     Buf out;
-    buf_init(&out, 256);
+    buf_init(&out, 512);
     buf_cstr(&out, "{\"id\":");
     buf_json(&out, call->id);
+    if (call->warning != NULL) {
+        buf_cstr(&out, ",\"warnings\":[");
+        buf_json(&out, str_from(call->warning));
+        buf_char(&out, ']');
+    }
     buf_char(&out, '}');
     if (call->created) {
         char *place =
@@ -174,9 +179,33 @@ static void answer_written(RecipientCall *call)
 //
 // A recipient has no subject of its own, so the tenant's last event is compared: the write is
 // guarded by the recipient's own version first, and when any other event came since, by that one,
-// once the tables hold it and the recipient is seen to be unchanged.
+// once the tables hold it and the recipient is seen to be unchanged, and no other one to have
+// its addresses.
 
 static void write_facts(RecipientCall *call, uint64_t replaces);
+
+// Who else has its addresses, as the tables say. false: answered; the tenant refuses it.
+static bool take_shared(RecipientCall *call, const PGresult *rows)
+{
+    Arena *arena = call->base->http->arena;
+    char field[SHARED_FIELD_SIZE];
+    char text[SHARED_TEXT_SIZE];
+    shared_addresses_read(rows, &call->owner, 1, arena);
+    if (call->owner.other.len == 0) {
+        return true;
+    }
+    shared_addresses_field(&call->owner, field);
+    shared_addresses_text(&call->owner, text);
+    if (!call->alone) {
+        call->warning = arena_printf(arena, "%s: %s", field, text);
+        return true;
+    }
+    metric_add(call->base->metrics->refused[REFUSED_CONFLICT], 1);
+    http_problem(
+        call->base->http, 409, "address-taken", "Another recipient has this address", field,
+        "%s, and the tenant's shared_addresses is 'refuse'", text);
+    return false;
+}
 
 static void on_known_again(void *ctx, DbTxn *txn, const Error *err)
 {
@@ -185,9 +214,9 @@ static void on_known_again(void *ctx, DbTxn *txn, const Error *err)
     uint64_t now = rows == NULL || db_rows(rows) == 0 ? 0 : (uint64_t)db_get_int(rows, 0, 1);
     if (err != NULL) {
         api_answer_failure(call->base, err);
-    } else if (now != call->version) {
+    } else if (now != call->version && precondition_is_given(&call->needs)) {
         precondition_answer_failed(call->base, now);
-    } else {
+    } else if (!call->alone || take_shared(call, db_txn_result(txn, 2))) {
         write_facts(call, call->write.there);
     }
 }
@@ -205,6 +234,9 @@ static void look_again(void *ctx, bool seen)
     DbParams *p = db_txn_add(txn, &people_known_sql, NULL);
     db_text(p, str_from(call->base->tenant));
     db_text(p, call->id);
+    if (call->alone) {
+        (void)shared_addresses_ask(call->api, str_from(call->base->tenant), &call->owner, 1, txn);
+    }
     db_txn_submit(txn, on_known_again, call);
 }
 
@@ -243,7 +275,7 @@ static void write_facts(RecipientCall *call, uint64_t replaces)
     call->write = recipients_api_write_of(call->base);
     call->write.facts = call->facts;
     call->write.count = call->fact_count;
-    call->write.guarded = precondition_is_given(&call->needs);
+    call->write.guarded = precondition_is_given(&call->needs) || call->alone;
     call->write.replaces = replaces;
     call->write.done = on_written;
     call->write.ctx = call;
@@ -257,6 +289,33 @@ void recipient_call_write(RecipientCall *call)
     } else {
         write_facts(call, call->version);
     }
+}
+
+static void on_shared(void *ctx, DbTxn *txn, const Error *err)
+{
+    RecipientCall *call = ctx;
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+    } else if (take_shared(call, db_txn_result(txn, 1))) {
+        recipient_call_write(call);
+    }
+}
+
+void recipient_call_write_record(RecipientCall *call)
+{
+    Str tenant = str_from(call->base->tenant);
+    Stentor__V1__SharedAddresses policy =
+        catalog_tenant(call->api->catalog, tenant)->shared_addresses;
+    call->owner = (SharedOwner){.id = call->id, .record = &call->record};
+    DbTxn *txn = recipient_call_look_up(call, NULL);
+    if (policy == STENTOR__V1__SHARED_ADDRESSES__SHARED_ADDRESSES_ALLOW ||
+        !shared_addresses_ask(call->api, tenant, &call->owner, 1, txn)) {
+        db_txn_abandon(txn);
+        recipient_call_write(call);
+        return;
+    }
+    call->alone = policy == STENTOR__V1__SHARED_ADDRESSES__SHARED_ADDRESSES_REFUSE;
+    db_txn_submit(txn, on_shared, call);
 }
 
 PersonFact *recipient_call_add_fact(RecipientCall *call, PersonPart part, size_t room)

@@ -6,6 +6,7 @@
 #include "common/api/precondition.h"
 #include "services/gateway/recipients/recipients_api.h"
 #include "services/gateway/recipients/recipients_read.h"
+#include "services/gateway/recipients/shared_addresses.h"
 
 // One call on its way; lives in the request's arena.
 typedef struct RecipientCall {
@@ -27,6 +28,9 @@ typedef struct RecipientCall {
     PersonFact *facts;
     size_t fact_count;
     RecipientsWrite write;
+    SharedOwner owner;   // of a record that is stored
+    bool alone;          // it is stored only while no other has one of its addresses
+    const char *warning; // for the answer; NULL: none
     void (*look_up_done)(
         struct RecipientCall *call, const PGresult *rows); // set by recipient_call_look_up
 } RecipientCall;
@@ -57,6 +61,10 @@ PersonFact *recipient_call_add_fact(RecipientCall *call, PersonPart part, size_t
 // Writes the facts, if any, and answers; under a precondition only while the recipient is as it was
 // looked up.
 void recipient_call_write(RecipientCall *call);
+
+// The same for the record, which is its one fact: what the tenant says of addresses that another
+// recipient has too is asked for before (shared_addresses.h).
+void recipient_call_write_record(RecipientCall *call);
 
 extern const ApiRoute preferences_routes[]; // preferences, consents, unsubscription
 extern const size_t preferences_route_count;

@@ -17,7 +17,7 @@ static bool take_record(RecipientCall *call, ApiBody *body)
 static void write_record(RecipientCall *call)
 {
     recipient_call_add_fact(call, PERSON_RECORD, 1)->record = &call->record;
-    recipient_call_write(call);
+    recipient_call_write_record(call);
 }
 
 static void put_found(RecipientCall *call, const PGresult *rows)

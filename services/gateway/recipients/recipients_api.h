@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/api/api.h"
+#include "common/request/catalog.h"
 #include "services/gateway/recipients/recipients_write.h"
 
 typedef struct RecipientsApi {
@@ -11,6 +12,7 @@ typedef struct RecipientsApi {
     DbPool *pool;
     Keyring *keyring;
     PeopleWait *wait;
+    const Catalog *catalog; // the tenants' settings
 } RecipientsApi;
 
 void recipients_api_add(Api *api, RecipientsApi *people); // borrowed

@@ -8,6 +8,7 @@
 #include "common/recipients/people_sql.h"
 #include "services/gateway/recipients/recipients_api.h"
 #include "services/gateway/recipients/recipients_read.h"
+#include "services/gateway/recipients/shared_addresses.h"
 
 enum {
     LINES_MAX = 1000,
@@ -18,7 +19,8 @@ enum {
 typedef struct Line {
     size_t number; // from 1
     PersonLine person;
-    Problem problem; // status 0: none
+    Problem problem;     // status 0: none
+    const char *warning; // of a line that is stored; NULL: none
     size_t first_fact;
     size_t fact_count;
 } Line;
@@ -28,6 +30,7 @@ typedef struct Import {
     ApiCall *base;
     Line *lines; // those that are not blank
     size_t count;
+    SharedOwner *owners; // one for each
     PersonFact *facts;
     size_t fact_count;
     RecipientsWrite write;
@@ -41,6 +44,10 @@ static void put_line(const Line *line, Buf *out)
     if (line->problem.status == 0) {
         buf_cstr(out, ",\"id\":");
         buf_json(out, line->person.id);
+        if (line->warning != NULL) {
+            buf_cstr(out, ",\"warning\":");
+            buf_json(out, str_from(line->warning));
+        }
     } else {
         if (line->problem.field[0] != '\0') {
             buf_cstr(out, ",\"field\":");
@@ -146,6 +153,74 @@ static void write_lines(Import *import)
     recipients_write(&import->write);
 }
 
+// ---- addresses that another recipient has ----
+
+static void take_shared_line(
+    const Import *import, Line *line, const SharedOwner *owner, bool refuse)
+{
+    Arena *arena = import->base->http->arena;
+    char field[SHARED_FIELD_SIZE];
+    char text[SHARED_TEXT_SIZE];
+    shared_addresses_field(owner, field);
+    shared_addresses_text(owner, text);
+    if (!refuse) {
+        line->warning = arena_printf(arena, "%s: %s", field, text);
+        return;
+    }
+    problem_add(&line->problem, arena, field, text);
+}
+
+static void take_shared(Import *import)
+{
+    Str tenant = str_from(import->base->tenant);
+    bool refuse = catalog_tenant(import->api->catalog, tenant)->shared_addresses ==
+                  STENTOR__V1__SHARED_ADDRESSES__SHARED_ADDRESSES_REFUSE;
+    shared_addresses_among(import->api, tenant, import->owners, import->count);
+    for (size_t i = 0; i < import->count; i++) {
+        if (import->owners[i].other.len > 0) {
+            take_shared_line(import, &import->lines[i], &import->owners[i], refuse);
+        }
+    }
+    write_lines(import);
+}
+
+static void on_shared(void *ctx, DbTxn *txn, const Error *err)
+{
+    Import *import = ctx;
+    if (err != NULL) {
+        api_answer_failure(import->base, err);
+        return;
+    }
+    shared_addresses_read(
+        db_txn_result(txn, 1), import->owners, import->count, import->base->http->arena);
+    take_shared(import);
+}
+
+static void look_up_shared(Import *import)
+{
+    Arena *arena = import->base->http->arena;
+    Str tenant = str_from(import->base->tenant);
+    import->owners = arena_array(arena, import->count, sizeof *import->owners);
+    for (size_t i = 0; i < import->count; i++) {
+        Line *line = &import->lines[i];
+        import->owners[i] = (SharedOwner){
+            .id = line->person.id,
+            .record = line->problem.status == 0 ? &line->person.record : NULL,
+        };
+    }
+    DbTxn *txn = db_txn_new(import->api->pool);
+    db_txn_tenant(txn, tenant);
+    people_sql_replan(txn);
+    if (catalog_tenant(import->api->catalog, tenant)->shared_addresses ==
+            STENTOR__V1__SHARED_ADDRESSES__SHARED_ADDRESSES_ALLOW ||
+        !shared_addresses_ask(import->api, tenant, import->owners, import->count, txn)) {
+        db_txn_abandon(txn);
+        write_lines(import);
+        return;
+    }
+    db_txn_submit(txn, on_shared, import);
+}
+
 // ---- who it is ----
 
 static bool by_identity(const Line *line)
@@ -202,7 +277,7 @@ static void derive_and_write(Import *import)
             derive_id(import, line);
         }
     }
-    write_lines(import);
+    look_up_shared(import);
 }
 
 static void on_identities(void *ctx, DbTxn *txn, const Error *err)

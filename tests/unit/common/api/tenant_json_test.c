@@ -18,7 +18,8 @@
     "\"acme.example\",\"*.acme.example\"],\"quiet_hours\":{"                                       \
     "\"start\":\"22:00\",\"end\":\"07:05\"},\"limits\":{\"per_minute\":5,\"per_day\":0},"          \
     "\"recipient_limits\":{\"per_minute\":0,\"per_day\":9},\"over_limit\":\"suppress\","           \
-    "\"guardian_routing\":\"copy\",\"retention\":{\"marketing\":\"brief\",\"social\":\"record\"}," \
+    "\"guardian_routing\":\"copy\",\"shared_addresses\":\"refuse\",\"retention\":{\"marketing\":"  \
+    "\"brief\",\"social\":\"record\"},"                                                            \
     "\"physical_address\":\"1 Main St\\nTown\",\"address_footer\":\"every\",\"theme\":{"           \
     "\"logo_url\":\"https://acme.example/l.png\"}}"
 
@@ -88,6 +89,8 @@ static void a_wrong_setting_is_named(void **state)
         {"{\"over_limit\":\"drop\"}", "over_limit"},
         {"{\"guardian_routing\":\"maybe\"}", "guardian_routing"},
         {"{\"address_footer\":\"never\"}", "address_footer"},
+        {"{\"shared_addresses\":\"never\"}", "shared_addresses"},
+        {"{\"shared_addresses\":7}", "shared_addresses"},
         {"{\"theme\":{\"Logo\":\"x\"}}", "theme.Logo"},
         {"{\"theme\":{\"a-b\":\"x\"}}", "theme.a-b"},
         {"{\"theme\":{\"logo\":7}}", "theme.logo"},
