@@ -359,6 +359,7 @@ static void build_api(Ingest *in)
     page_keys_derive(service_master_key(in->service), &in->api.page_keys);
     in->notifications = (NotificationsApi){
         .accept = in->accept,
+        .pool = service_pool(in->service),
         .catalog = in->configured.catalog,
         .delivered = in->delivered,
         .metrics = &in->metrics,

@@ -8,6 +8,7 @@
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/request/required.h"
+#include "services/ingest/accept/stored_answer.h"
 #include "services/ingest/intake/request_json.h"
 
 #define SCOPE STR("POST /v1/notifications")
@@ -25,6 +26,7 @@ typedef struct Call {
     ApiCall *base;
     RequestList list;
     Submission submission;
+    Problem problem; // what is wrong with it by now; status 0: nothing
     const char *warnings[WARNINGS_MAX];
     size_t warning_count;
 } Call;
@@ -164,23 +166,56 @@ static void check_templates(Call *call, Problem *problem)
     }
 }
 
+static void hash_body(Call *call, json_t *root)
+{
+    sha256(api_json_canonical(root, call->base->http->arena), call->submission.body_hash);
+}
+
 static bool check_body(Call *call)
 {
     HttpRequest *http = call->base->http;
-    Problem problem = {0};
     RequestRules rules = {.now_us = http->received_at_us, .delivered = call->api->delivered};
-    if (request_json_parse(http->body, &rules, http->arena, &call->list, &problem)) {
-        check_templates(call, &problem);
-        if (problem.status == 0 && call->submission.key.len > 0) {
-            Str canonical = api_json_canonical(call->list.root, http->arena);
-            sha256(canonical, call->submission.body_hash);
+    if (request_json_parse(http->body, &rules, http->arena, &call->list, &call->problem)) {
+        check_templates(call, &call->problem);
+        if (call->problem.status == 0 && call->submission.key.len > 0) {
+            hash_body(call, call->list.root);
         }
         request_list_done(&call->list);
     }
-    if (problem.status != 0) {
-        api_answer_problem(call->base, &problem);
+    return call->problem.status == 0;
+}
+
+// ---- a repeat that would be refused by now ----
+
+static void on_stored_answer(void *ctx, const AcceptResult *result)
+{
+    Call *call = ctx;
+    if (result->verdict == ACCEPT_OTHER_BODY) {
+        api_answer_problem(call->base, &call->problem);
+        return;
     }
-    return problem.status == 0;
+    call->warning_count = 0; // nothing is made of it
+    on_accept_done(call, result);
+}
+
+// Its first request may have been accepted: that one's answer stands.
+static void refuse(Call *call)
+{
+    HttpRequest *http = call->base->http;
+    json_error_t ignored;
+    json_t *root = call->problem.status == 422 && call->submission.key.len > 0
+                       ? api_json_load(http->body, JSON_REJECT_DUPLICATES, &ignored)
+                       : NULL; // once more: request_json_parse frees its own
+    if (root == NULL) {
+        api_answer_problem(call->base, &call->problem);
+        return;
+    }
+    hash_body(call, root);
+    call->submission.single = json_is_object(root);
+    json_decref(root);
+    call->submission.done = on_stored_answer;
+    call->submission.ctx = call;
+    stored_answer_find(call->api->pool, &call->submission);
 }
 
 // W3C trace context, version 00: 55 characters of hex and dashes. Anything else is not passed on.
@@ -205,8 +240,6 @@ static void submit(Call *call)
 {
     HttpRequest *http = call->base->http;
     Submission *submission = &call->submission;
-    submission->tenant = str_from(call->base->tenant);
-    submission->scope = SCOPE;
     submission->traceparent = read_traceparent(http);
     submission->requests = call->list.items;
     submission->count = call->list.count;
@@ -225,8 +258,15 @@ static void post_notifications(ApiCall *api_call)
     Call *call = arena_zalloc(api_call->http->arena, sizeof *call);
     call->api = api_call->ctx;
     call->base = api_call;
-    if (check_idempotency_key(call) && check_body(call)) {
+    call->submission.tenant = str_from(api_call->tenant);
+    call->submission.scope = SCOPE;
+    if (!check_idempotency_key(call)) {
+        return;
+    }
+    if (check_body(call)) {
         submit(call);
+    } else {
+        refuse(call);
     }
 }
 

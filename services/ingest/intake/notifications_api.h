@@ -9,6 +9,7 @@
 
 typedef struct NotificationsApi {
     Accept *accept;
+    DbPool *pool;
     const Catalog *catalog;
     ChannelSet delivered; // the channels that have a vendor
     IngestMetrics *metrics;

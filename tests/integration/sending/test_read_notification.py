@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import uuid
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -84,6 +85,25 @@ def test_a_repeat_with_the_same_idempotency_key_leads_to_the_same_place(pipeline
     headers = {"Idempotency-Key": f"order-{uuid.uuid4()}"}
     first, again = _post(pipeline, _mail(), **headers), _post(pipeline, _mail(), **headers)
     assert first[1] == again[1] == f"/v1/notifications/{first[2]['id']}"
+
+
+def test_a_repeat_gets_its_answer_also_when_it_would_be_refused_by_now(pipeline, tmp_path):
+    """Capability 1c, "the same key and body gets the same answer": a newer version, which the body does not name, requires more; a time has passed."""
+    words = tmp_path / "words.txt"
+    words.write_text("Hello {{name}}")
+    pipeline.cli("template", "put", "growing", "--subject", "Hello", "--text", words, "--require", "name")
+    expires = (datetime.now(timezone.utc) + timedelta(seconds=3)).isoformat()
+    body, key = _mail(template="growing", expires_at=expires), {"Idempotency-Key": f"order-{uuid.uuid4()}"}
+    wait_until(lambda: _post(pipeline, _mail(template="growing"))[0] == 202, 20, "the template reaching ingest")
+    first = _post(pipeline, body, **key)
+    assert first[0] == 202, first
+    pipeline.cli("template", "put", "growing", "--subject", "Hello", "--text", words, "--require", "name", "--require", "surname")
+    wait_until(lambda: _post(pipeline, _mail(template="growing"))[0] == 422, 20, "the version that requires more")
+    wait_until(lambda: "expires_at" in json.dumps(_post(pipeline, body)[2]), 10, "its time having passed")
+    assert _post(pipeline, body, **key) == first
+    other = _post(pipeline, _mail("other@example.com", template="growing"), **key)
+    assert other[0] == 422 and "surname" in json.dumps(other[2]), "another body is judged as it is"
+    assert _post(pipeline, body, **{"Idempotency-Key": f"order-{uuid.uuid4()}"})[0] == 422
 
 
 def test_an_array_has_no_location_and_each_of_its_ids_can_be_read(pipeline):
