@@ -11,6 +11,7 @@
 #include "common/events/meta.h"
 #include "common/events/sealed.h"
 #include "common/events/status.h"
+#include "common/model/suppressions.h"
 #include "stentor/v1/rendered.pb-c.h"
 
 // The renderer makes first attempts; digest-flusher makes the later ones from what is rendered
@@ -251,6 +252,9 @@ static Stentor__V1__Rendered rendered_head(const Job *job, const CompiledLocale 
     rendered.batch_id = request->batch_id;
     rendered.attempt = FIRST_ATTEMPT;
     rendered.retries = request->retries;
+    rendered.without_opt_out = request->channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL &&
+                               !category_ignores_opt_out((Category)request->category) &&
+                               (job->unsubscribe_url == NULL || job->unsubscribe_url[0] == '\0');
     return rendered;
 }
 

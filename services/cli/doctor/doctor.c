@@ -128,6 +128,7 @@ static void check_nats(Doctor *doctor)
     check_tenants(doctor, session);
     doctor_channels(doctor);
     doctor_message_id(doctor);
+    doctor_opt_out(doctor);
     doctor->config_read = keys_fetch(session, doctor->cli->arena, &doctor->in_config, &err);
     check_config(doctor, session);
     doctor_nats_clock(doctor);

@@ -45,6 +45,8 @@ void doctor_log(Doctor *doctor, PGconn *conn);
 void doctor_storage(Doctor *doctor);
 // The Message-ID's domain, as the last e-mail had it. Wants a session.
 void doctor_message_id(Doctor *doctor);
+// Whether the last e-mail of each lane that may be opted out of has a link for it. Wants a session.
+void doctor_opt_out(Doctor *doctor);
 // A line for each vendor that dispatchers have found away. Wants a session.
 void doctor_channels(Doctor *doctor);
 // Epoch keys and the keys' own dump.

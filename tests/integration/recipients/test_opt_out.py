@@ -222,3 +222,26 @@ def test_the_audit_finds_every_record_of_what_was_suppressed(mailed):
         return report if report["in_flight"] == 0 else None
     report = wait_until(audited, 30, "everything at its end")
     assert report["suppressed"] >= 2 and (report["lost"], report["doubled"]) == (0, 0), report["findings"]
+
+
+def test_doctor_warns_when_mails_that_may_be_opted_out_of_have_no_link(mailed):
+    """Without a public address the renderer makes none (row 10g: "nothing at all unless STENTOR_RENDERER_PUBLIC_URL is set")."""
+    def said():
+        report = json.loads(mailed.cli("doctor", "--json"))
+        return next(check for check in report["checks"] if check["check"] == "opt-out links")
+    mail_of(mailed, send(mailed, "linked@example.com", "promo"))
+    assert said()["result"] == "ok"
+    renderer = mailed.services["renderer"]
+    before = dict(renderer.options)
+    for options, result in (({**before, "STENTOR_RENDERER_PUBLIC_URL": ""}, "warn"), (before, "ok")):
+        renderer.stop()
+        renderer.options.clear()
+        renderer.options.update(options)
+        renderer.start()
+        mail = mail_of(mailed, send(mailed, f"{result}@example.com", "promo"))
+        assert (mail["List-Unsubscribe"] is None) == (result == "warn")
+        assert said()["result"] == result
+        if result == "warn":
+            assert "STENTOR_RENDERER_PUBLIC_URL=" in said()["text"]
+            mail_of(mailed, send(mailed, "order@example.com", "promo", category="transactional"))
+            assert said()["result"] == "warn", "a mail that cannot be opted out of says nothing of it"
