@@ -12,6 +12,7 @@ from tests.harness.processes import HOME
 
 EXAMPLE = HOME / "deploy" / "examples" / "subscribe"
 GO_PACKAGES = "/usr/share/gocode"  # of Debian's golang-github-nats-io-go-nats-dev
+NATS_PY = "nats-py==2.9.0"
 
 
 def node():
@@ -27,6 +28,23 @@ def node():
             assert done.returncode == 0, done.stderr
 
 
+def _has_nats_py(interpreter, path=""):
+    return subprocess.run([interpreter, "-c", "import nats.js.api"], capture_output=True, timeout=30, env={"PYTHONPATH": str(path)}).returncode == 0
+
+
+def python(folder):
+    """A Python with nats-py: this machine's, that of TEST_NATS_PY, or PyPI's package in a folder of its own; Debian has none."""
+    interpreter = os.environ.get("TEST_NATS_PY", "/usr/bin/python3")
+    if _has_nats_py(interpreter):
+        return [interpreter, EXAMPLE / "durable.py"]
+    target = folder / "nats-py"
+    done = subprocess.run([interpreter, "-m", "pip", "install", "--quiet", "--retries", "0", "--timeout", "5", "--target", target, NATS_PY],
+                          capture_output=True, text=True, timeout=120)
+    if not _has_nats_py(interpreter, target):
+        pytest.skip(f"no nats-py here, and PyPI cannot be reached: TEST_NATS_PY=a Python that has it ({done.stderr.strip().splitlines()[-1:]})")
+    return ["env", f"PYTHONPATH={target}", interpreter, EXAMPLE / "durable.py"]
+
+
 def command(language, folder):
     """(words, environment) that run the durable subscriber in this language."""
     environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/root")}
@@ -34,10 +52,7 @@ def command(language, folder):
         node()
         return ["node", EXAMPLE / "durable.mjs"], environment
     if language == "python":
-        python = os.environ.get("TEST_NATS_PY", "/usr/bin/python3")
-        if subprocess.run([python, "-c", "import nats.js.api"], capture_output=True, timeout=30).returncode != 0:
-            pytest.skip("no nats-py here (Debian has no package of it): pip install nats-py, and TEST_NATS_PY=the Python that has it")
-        return [python, EXAMPLE / "durable.py"], environment
+        return python(folder), environment
     if language == "go":
         if not shutil.which("go") or not os.path.isdir(f"{GO_PACKAGES}/src/github.com/nats-io/nats.go"):
             pytest.skip("no Go with nats.go here: apt-get install golang-go golang-github-nats-io-go-nats-dev")
