@@ -54,6 +54,13 @@ def test_pgtap(postgres, databases, file):
     assert lines[-1] == f"1..{len(passed)}" and len(passed) > 4, done.stdout
 
 
+def test_each_schema_of_the_migrations_has_a_pgtap_file():
+    """C, section "CI": a schema without one would be smoke-tested by nothing."""
+    named = {file.stem: set(re.findall(r"\('(\w+)'|\b(\w+)\.\w+", file.read_text())) for file in FILES}
+    words = {word for pairs in named.values() for pair in pairs for word in pair}
+    assert {folder.name for folder in (HOME / "migrations").iterdir() if folder.is_dir()} - words == set()
+
+
 # ---- stentor migrate --check ----
 
 
