@@ -223,6 +223,8 @@ def test_killed_between_the_rename_and_the_drop_the_new_one_is_live_and_the_next
     finally:
         reader.close()
     assert rows(own) == before
+    lock = "SELECT pg_try_advisory_lock(hashtextextended('stentor.rebuild.history', 0))"
+    wait_until(lambda: own.postgres.query(lock) == [(True,)], 60, "Postgres ending the statement of the killed process")
     ids.append(own.send(to="after@example.com"))
     wait_sent(own, ids)
     rebuild(own)
