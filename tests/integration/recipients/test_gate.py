@@ -313,5 +313,7 @@ def test_a_guardians_copy_and_its_original_name_each_other(tenant, pipeline):
     assert original["copy_of"] is None and copy != answer["id"]
     row = acme.row(copy, "suppressed")  # the guardian has no address, and is named all the same
     assert (row["copy_of"], row["copies"], row["reason_code"]) == (answer["id"], None, "no_address")
+    found = json.loads(pipeline.cli("find", "--copy-of", answer["id"], "--json", tenant=acme.name))
+    assert [(row["id"], row["status"], row["reason_code"]) for row in found] == [(copy, "suppressed", "no_address")]
     shown = pipeline.cli("status", answer["id"], tenant=acme.name)
     assert any(line.split() == ["copies", copy] for line in shown.splitlines()), shown

@@ -110,6 +110,7 @@ def test_several_items_go_out_as_one_digest(gathered, bus):
         assert (row["status"], row["digest_window_id"], row["taken_up_by"], row["takes_up"]) == ("superseded", window, notification, None)
     row = gathered.status(notification)
     assert (row["digest_window_id"], row["taken_up_by"], row["takes_up"]) == (window, None, sorted(ids_of(items)))
+    assert sorted(row["id"] for row in json.loads(gathered.cli("find", "--digest", window, "--json"))) == sorted([notification, *ids_of(items)])
     time.sleep(1.5)
     report = json.loads(gathered.cli("audit", "--since", since, "--grace", 1, "--json"))
     assert {name: report[name] for name in ("accepted", "sent", "suppressed", "in_flight", "lost", "doubled")} == {
