@@ -30,6 +30,7 @@ class Mailbox:
         self.port = port
         self.lock = threading.Lock()
         self.raw = []
+        self.refused = []  # what was answered with something else than 2xx
         self.answers = collections.deque()
         self.silent = 0
         self.slow_domains = {}
@@ -74,6 +75,7 @@ class Mailbox:
             if self.answers:
                 reply = self.answers.popleft()
                 if not reply.startswith("2"):
+                    self.refused.append(envelope.content)
                     return reply
             self.raw.append((envelope.mail_from, list(envelope.rcpt_tos), envelope.content))
         return "250 2.0.0 kept"
@@ -83,6 +85,11 @@ class Mailbox:
         with self.lock:
             raw = list(self.raw)
         return [email.message_from_bytes(content, policy=email.policy.default) for _, _, content in raw if text.encode() in content]
+
+    def refusals(self, text):
+        with self.lock:
+            refused = list(self.refused)
+        return [email.message_from_bytes(content, policy=email.policy.default) for content in refused if text.encode() in content]
 
     def for_notification(self, notification_id):
         return [mail for mail in self.mails(notification_id) if notification_id in mail["Message-ID"]]

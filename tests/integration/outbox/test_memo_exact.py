@@ -76,6 +76,8 @@ def test_a_row_is_pending_between_retries_and_failed_at_the_fifth_attempt(pipeli
         pipeline.mailbox.answer(LATER, times=1)
         waiting = app.memo("once@example.com", "exact-once")
         assert states(app, waiting, ("SENT", "FAILED"))[-1] == ("SENT", 1)
+        (mail,), (tried,) = mails_to(pipeline, "once@example.com"), pipeline.mailbox.refusals("once@example.com")
+        assert tried["Message-ID"] == mail["Message-ID"], "the key that a provider may drop a double by (rows E32, E41)"
 
 
 def test_four_relays_do_not_claim_what_is_retried_and_do_claim_what_an_operator_sets_back(pipeline, app):
