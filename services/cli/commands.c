@@ -109,17 +109,18 @@ const Command commands[] = {
      "  --before TIME                  due before it: RFC 3339\n"
      "  --limit N                      at most N (default 100, 0: all)", cmd_scheduled_list, NULL},
     {"cancel", "ID", 1, 1, "json", "end a notification that waits for its time; one that is due, or was attempted, is not cancelled", cmd_cancel, NULL},
-    {"find", "", 0, 0, "correlation= order= source-event= digest= copy-of= vendor-message-id= vendor= since= limit= json",
+    {"find", "", 0, 0, "correlation= order= source-event= digest= copy-of= recipient= vendor-message-id= vendor= since= limit= json",
      "list the notifications that belong to an order, an event, a digest or a vendor's message, the youngest first\n"
      "  --correlation TEXT         of this correlation id\n"
      "  --order UUID               the mails of an order, by its order id or its correlation id\n"
      "  --source-event ID          that this event made\n"
      "  --digest ID                what the digest window took up, and the digest itself\n"
      "  --copy-of ID               a guardian's copies of the notification\n"
+     "  --recipient ID             to this recipient; with --since, because it reads all from then on\n"
      "  --vendor-message-id TEXT [--vendor NAME]   the message with this id of a vendor; of SMTP the Message-ID\n"
      "  --since TIME               accepted since then: RFC 3339, or a span before now\n"
      "  --limit N                  at most N (default 100)\n"
-     "  One of the first six. Exit status 3: there is none. What is archived is not looked through.", cmd_find, NULL},
+     "  One of the first seven. Exit status 3: there is none. What is archived is not looked through.", cmd_find, NULL},
     {"order show", "ID", 1, 1, "json",
      "show an order of the order saga with its transitions and conflicts, by its order id or its correlation id", cmd_order_show, NULL},
     {"order list", "", 0, 0, "state= limit= json",

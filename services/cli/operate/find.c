@@ -78,6 +78,7 @@ static const Look looks[] = {
     {"source-event",      OF_NOTIFICATIONS("source_event_id")},
     {"digest",            OF_NOTIFICATIONS("digest_window_id")},
     {"copy-of",           OF_NOTIFICATIONS("copy_of")},
+    {"recipient",         OF_NOTIFICATIONS("recipient_id")},
     {"vendor-message-id", OF_ATTEMPTS("delivery_attempts") FOREIGN " UNION " OF_ATTEMPTS("delivery_attempts") OWN
         " UNION " OF_ATTEMPTS("late_attempts")},
 };
@@ -110,8 +111,8 @@ static bool choose(const Cli *cli, Find *find, Error *err)
     if (find->look == NULL) {
         return error_set(
             err, ERROR_USAGE,
-            "say what to look for: --correlation, --order, --source-event, --digest, --copy-of or "
-            "--vendor-message-id");
+            "say what to look for: --correlation, --order, --source-event, --digest, --copy-of, "
+            "--recipient or --vendor-message-id");
     }
     if (find->key[0] == '\0' || strlen(find->key) > KEY_MAX) {
         return error_set(err, ERROR_USAGE, "--%s: 1 to %d bytes", find->look->flag, KEY_MAX);
@@ -137,6 +138,10 @@ static bool read_flags(Cli *cli, Find *find, Error *err)
         return false;
     }
     bool by_vendor = strcmp(find->look->flag, "vendor-message-id") == 0;
+    if (strcmp(find->look->flag, "recipient") == 0 && since_us == 0) {
+        return error_set(
+            err, ERROR_USAGE, "--recipient needs --since: history is read from there on");
+    }
     if (find->vendor != NULL && !by_vendor) {
         return error_set(err, ERROR_USAGE, "--vendor goes with --vendor-message-id");
     }

@@ -71,6 +71,16 @@ def test_what_an_event_made_is_found_by_the_events_id(pipeline, shop):
     assert event in row["source_event_id"]
 
 
+def test_what_a_recipient_got_is_found(pipeline):
+    """A: "Customer Service: Historical reference for customer inquiries" (row A10)."""
+    who = json.loads(pipeline.cli("recipient", "put", "--email", f"{uuid.uuid4().hex}@example.com", "--identity", f"user:{uuid.uuid4().hex}", "--json"))["id"]
+    ids = [json.loads(pipeline.cli("send", "--recipient", who, "--template", "welcome", "--var", "name=Alice", "--json"))["id"] for _ in range(2)]
+    rows = sent(pipeline, 2, "--recipient", who, "--since", "1h")
+    assert [row["id"] for row in rows] == ids[::-1] and {row["recipient_id"] for row in rows} == {who}
+    done = pipeline.run_cli("find", "--recipient", who)
+    assert done.returncode == 2 and "--recipient needs --since" in done.stderr
+
+
 def test_a_vendors_message_id_leads_to_the_notification(pipeline):
     """As it stands in the mail's header, and as history has it; with the vendor or without."""
     notification = pipeline.send()
