@@ -36,15 +36,43 @@ static void any_other_type_means_itself(void **state)
 {
     (void)state;
     static const char *const same[] = {
-        "FeedbackCreatedIntegrationEvent", "stay.confirmed", "Command", "Event", "IntegrationEvent",
-        "placeOrderCommand", "PlaceOrderCommandEvent", "PlaceOrderTimeoutEvent",
-        "CleanUpOrdersCommand", "notify", "notifyCommand", "",
+        "FeedbackCreatedIntegrationEvent",
+        "stay.confirmed",
+        "Command",
+        "Event",
+        "IntegrationEvent",
+        "placeOrderCommand",
+        "PlaceOrderCommandEvent",
+        "PlaceOrderTimeoutEvent",
+        "CleanUpOrdersCommand",
+        "notify",
+        "notifyCommand",
+        "",
     };
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         assert_plain(same[i], same[i]);
     }
     assert_false(event_type_is_known(STR("PlaceOrderTimeout")));
     assert_true(event_type_is_known(STR("PlaceOrder")));
+}
+
+static void a_tenants_events_are_read_by_dotted_names_too(void **state)
+{
+    (void)state;
+    assert_plain("TenantCreated", "TenantCreated");
+    assert_plain("TenantCreatedIntegrationEvent", "TenantCreated");
+    assert_plain("tenant.created.v1", "TenantCreated");
+    assert_plain("tenant.updated", "TenantUpdated");
+    assert_plain("melmastoon.tenant.suspended.v12", "TenantSuspended");
+    assert_plain("tenant_reactivated", "TenantReactivated");
+    assert_plain("hotel.tenant-deleted", "TenantDeleted");
+    assert_plain("tenants.created", "tenants.created");
+    assert_plain("subtenant.created", "subtenant.created");
+    assert_plain("tenant.created.v", "tenant.created.v");
+    assert_plain("tenant.created.later", "tenant.created.later");
+    assert_plain(".v1", ".v1");
+    assert_int_equal(event_type_of_tenant(STR("TenantDeleted")), TENANT_EVENT_DELETED);
+    assert_int_equal(event_type_of_tenant(STR("PlaceOrder")), TENANT_EVENT_NONE);
 }
 
 static void assert_urn(const char *urn, const char *type)
@@ -73,6 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_documents_names_are_ours),
         cmocka_unit_test(any_other_type_means_itself),
+        cmocka_unit_test(a_tenants_events_are_read_by_dotted_names_too),
         cmocka_unit_test(a_urn_names_its_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
