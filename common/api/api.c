@@ -81,11 +81,27 @@ void api_answer_missing(ApiCall *call, const char *what)
     http_problem(call->http, 404, "not-found", "Not found", NULL, "no %s", what);
 }
 
-void api_answer_suspended(ApiCall *call)
+static void refuse_unknown_tenant(ApiCall *call)
 {
+    metric_add(call->metrics->refused[REFUSED_UNKNOWN_TENANT], 1);
+    http_problem(
+        call->http, 403, "tenant-unknown", "The tenant is not known", NULL,
+        "tenant '%s' has no settings; an operator makes it with 'stentor tenant put %s'. If that "
+        "was a moment ago, send the request again",
+        call->tenant, call->tenant);
+}
+
+void api_answer_standing(ApiCall *call, TenantStanding standing)
+{
+    bool deleting = standing == STANDING_DELETING;
+    if (standing == STANDING_UNKNOWN) {
+        refuse_unknown_tenant(call);
+        return;
+    }
     metric_add(call->metrics->refused[REFUSED_SUSPENDED], 1);
     http_problem(
-        call->http, 403, "tenant-suspended", "The tenant is suspended", NULL,
+        call->http, 403, deleting ? "tenant-deleting" : "tenant-suspended",
+        deleting ? "The tenant is being deleted" : "The tenant is suspended", NULL,
         "tenant '%s' may not send", call->tenant);
 }
 
@@ -300,10 +316,12 @@ static bool check_caller(const Api *api, ApiCall *call, const ApiRoute *route)
         return false;
     }
     // A suspension holds for the tenant; an operator still manages a suspended tenant, but sends
-    // nothing for it either.
+    // nothing for it either. One that is not known sends nothing: what it needs may be put first.
     bool sends = route->scope == SCOPE_NOTIFICATIONS_SEND || route->scope == SCOPE_BATCHES_WRITE;
-    if ((sends || !call->operates) && catalog_is_suspended(api->catalog, str_from(call->tenant))) {
-        api_answer_suspended(call);
+    TenantStanding standing = catalog_standing(api->catalog, str_from(call->tenant));
+    bool refused = standing == STANDING_UNKNOWN ? sends : sends || !call->operates;
+    if (standing != STANDING_ACTIVE && refused) {
+        api_answer_standing(call, standing);
         return false;
     }
     return api_need_scope(call, route->scope);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP surface's core: which handler a method and a path lead to, and what must hold before it
-// runs (the service is ready, the key is valid and may do this, the tenant is not suspended). The
-// handlers stand in
+// runs (the service is ready, the key is valid and may do this, the tenant is known and not
+// suspended). The handlers stand in
 // the files of their subject (notifications_api.c, ...), each with its table of routes. Law: every
 // refusal is a problem document (RFC 9457); one that concerns a field names it. An operator's key
 // (auth.h) acts for the tenant that the header Stentor-Tenant names; any other key only for its
@@ -92,7 +92,8 @@ bool api_refuse_field(ApiCall *call, const char *field, const char *format, ...)
 void api_answer_parameter(ApiCall *call, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void api_answer_missing(ApiCall *call, const char *what); // 404: "recipient 'rcp_...'"
-void api_answer_suspended(ApiCall *call);                 // 403: the tenant
+// 403: the tenant, which does not stand as STANDING_ACTIVE.
+void api_answer_standing(ApiCall *call, TenantStanding standing);
 // 503 for ERROR_TRANSIENT and CANCELLED, else 500. The error is logged, not shown: it may be a
 // text of Postgres or NATS; the answer's instance is the id that the line in the log has.
 void api_answer_failure(ApiCall *call, const Error *err);

@@ -1,10 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/api/tenant_json.h"
 
+#include <string.h>
+
 #include "common/base/id.h"
 #include "common/model/address.h"
 #include "common/model/retention/retention.h"
 #include "common/model/sender_domain.h"
+
+// ---- status ----
+
+static const char *const STATUS_NAMES[] = {
+    [STENTOR__V1__TENANT_STATUS__TENANT_STATUS_ACTIVE] = "active",
+    [STENTOR__V1__TENANT_STATUS__TENANT_STATUS_SUSPENDED] = "suspended",
+    [STENTOR__V1__TENANT_STATUS__TENANT_STATUS_DELETING] = "deleting",
+};
+
+// An earlier release writes `suspended` alone, and it wins.
+const char *tenant_status_name(const Stentor__V1__Tenant *tenant)
+{
+    const Stentor__V1__TenantStatus deleting = STENTOR__V1__TENANT_STATUS__TENANT_STATUS_DELETING;
+    if (!tenant->suspended) {
+        return STATUS_NAMES[STENTOR__V1__TENANT_STATUS__TENANT_STATUS_ACTIVE];
+    }
+    return tenant->status == deleting
+               ? STATUS_NAMES[deleting]
+               : STATUS_NAMES[STENTOR__V1__TENANT_STATUS__TENANT_STATUS_SUSPENDED];
+}
+
+bool tenant_status_set(Stentor__V1__Tenant *tenant, Str name)
+{
+    int i = STENTOR__V1__TENANT_STATUS__TENANT_STATUS_ACTIVE;
+    for (; i <= (int)STENTOR__V1__TENANT_STATUS__TENANT_STATUS_DELETING; i++) {
+        if (str_eq(name, str_from(STATUS_NAMES[i]))) {
+            tenant->status = (Stentor__V1__TenantStatus)i;
+            tenant->suspended = i != (int)STENTOR__V1__TENANT_STATUS__TENANT_STATUS_ACTIVE;
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- reading ----
 
 static char *own(ApiBody *body, Str text)
 {
@@ -44,6 +81,13 @@ static bool take_mailbox(ApiBody *body, const char *name, char **ret)
     return true;
 }
 
+static bool take_region(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    return take_line(body, "region", &ret->region) &&
+           (strlen(ret->region) <= TENANT_REGION_MAX ||
+            api_body_fail(body, "region", "at most %d bytes", (int)TENANT_REGION_MAX));
+}
+
 static bool take_language(ApiBody *body, Stentor__V1__Tenant *ret)
 {
     (void)take_line(body, "locale", &ret->default_locale);
@@ -72,23 +116,151 @@ static bool take_quiet(ApiBody *body, Stentor__V1__Tenant *ret)
     return true;
 }
 
-static bool take_limits(ApiBody *body, const char *name, Stentor__V1__Limits **ret)
+static Stentor__V1__Limits *read_limits(ApiBody *inside)
 {
-    json_t *object = NULL;
     int64_t minute = 0;
     int64_t day = 0;
+    (void)api_read_int(inside, "per_minute", 0, TENANT_LIMIT_MAX, &minute);
+    (void)api_read_int(inside, "per_day", 0, TENANT_LIMIT_MAX, &day);
+    Stentor__V1__Limits *limits = arena_zalloc(inside->arena, sizeof *limits);
+    stentor__v1__limits__init(limits);
+    limits->per_minute = (uint32_t)minute;
+    limits->per_day = (uint32_t)day;
+    return limits;
+}
+
+typedef struct ChannelLimitsList {
+    Stentor__V1__ChannelLimits **items;
+    size_t count;
+} ChannelLimitsList;
+
+static void add_channel_limits(ApiBody *body, Channel channel, ChannelLimitsList *list)
+{
+    const char *name = channel_name(channel);
+    json_t *object = NULL;
+    if (!api_read_object(body, name, &object) || object == NULL) {
+        return;
+    }
+    ApiBody inside =
+        api_body_inside(body, object, arena_printf(body->arena, "%s%s.", body->at, name));
+    Stentor__V1__ChannelLimits *limits = arena_zalloc(body->arena, sizeof *limits);
+    stentor__v1__channel_limits__init(limits);
+    limits->channel = (Stentor__V1__Channel)channel;
+    limits->limits = read_limits(&inside);
+    list->items[list->count++] = limits;
+    (void)api_body_inside_end(body, &inside);
+}
+
+// {"sms": {"per_minute": 10}}
+static void take_channel_limits(ApiBody *body, ChannelLimitsList *list)
+{
+    json_t *object = NULL;
+    if (!api_read_object(body, "channels", &object) || object == NULL) {
+        return;
+    }
+    ApiBody inside =
+        api_body_inside(body, object, arena_printf(body->arena, "%schannels.", body->at));
+    list->items = arena_array(body->arena, CHANNEL_COUNT, sizeof(void *));
+    for (int channel = CHANNEL_EMAIL; channel < CHANNEL_COUNT; channel++) {
+        add_channel_limits(&inside, (Channel)channel, list);
+    }
+    (void)api_body_inside_end(body, &inside);
+}
+
+static bool take_limits(
+    ApiBody *body, const char *name, Stentor__V1__Limits **ret, ChannelLimitsList *ret_channels)
+{
+    json_t *object = NULL;
     if (!api_read_object(body, name, &object) || object == NULL) {
         return body->problem.status == 0;
     }
     ApiBody inside = api_body_inside(body, object, arena_printf(body->arena, "%s.", name));
-    (void)api_read_int(&inside, "per_minute", 0, TENANT_LIMIT_MAX, &minute);
-    (void)api_read_int(&inside, "per_day", 0, TENANT_LIMIT_MAX, &day);
-    bool ok = api_body_inside_end(body, &inside);
-    *ret = arena_zalloc(body->arena, sizeof **ret);
-    stentor__v1__limits__init(*ret);
-    (*ret)->per_minute = (uint32_t)minute;
-    (*ret)->per_day = (uint32_t)day;
-    return ok;
+    *ret = read_limits(&inside);
+    take_channel_limits(&inside, ret_channels);
+    return api_body_inside_end(body, &inside);
+}
+
+static void take_both_limits(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    ChannelLimitsList own = {0};
+    ChannelLimitsList recipients = {0};
+    (void)take_limits(body, "limits", &ret->tenant_limits, &own);
+    (void)take_limits(body, "recipient_limits", &ret->recipient_limits, &recipients);
+    ret->channel_limits = own.items;
+    ret->n_channel_limits = own.count;
+    ret->recipient_channel_limits = recipients.items;
+    ret->n_recipient_channel_limits = recipients.count;
+}
+
+// ---- what it sends at all ----
+
+// Of {"sms": false}: the values of the names that are false. `ret` has room for `max`.
+static size_t read_switches(
+    ApiBody *body, const char *name, bool (*value_of)(Str name, int *ret), size_t max, int *ret)
+{
+    json_t *object = NULL;
+    const char *key = NULL;
+    json_t *value = NULL;
+    size_t count = 0;
+    if (!api_read_object(body, name, &object) || object == NULL) {
+        return 0;
+    }
+    json_object_foreach(object, key, value)
+    {
+        const char *path = arena_printf(body->arena, "%s.%.40s", name, key);
+        int one = 0;
+        if (!value_of(str_from(key), &one)) {
+            (void)api_body_fail(body, path, "not the name of one of the %s", name);
+        } else if (!json_is_boolean(value)) {
+            (void)api_body_fail(body, path, "must be true or false");
+        } else if (json_is_false(value) && count < max) {
+            ret[count++] = one;
+        }
+    }
+    return count;
+}
+
+static bool channel_value(Str name, int *ret)
+{
+    Channel channel = CHANNEL_NONE;
+    bool known = channel_from_name(name, &channel);
+    *ret = (int)channel;
+    return known;
+}
+
+static bool category_value(Str name, int *ret)
+{
+    Category category = CATEGORY_NONE;
+    bool known = category_from_name(name, &category);
+    *ret = (int)category;
+    return known;
+}
+
+static bool take_policy(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    json_t *object = NULL;
+    int channels[CHANNEL_COUNT];
+    int categories[CATEGORY_COUNT];
+    if (!api_read_object(body, "notification_policy", &object) || object == NULL) {
+        return body->problem.status == 0;
+    }
+    ApiBody inside = api_body_inside(body, object, "notification_policy.");
+    size_t off = read_switches(&inside, "channels", channel_value, CHANNEL_COUNT, channels);
+    size_t kinds_off =
+        read_switches(&inside, "categories", category_value, CATEGORY_COUNT, categories);
+    Stentor__V1__NotificationPolicy *policy = arena_zalloc(body->arena, sizeof *policy);
+    stentor__v1__notification_policy__init(policy);
+    policy->channels_off = arena_array(body->arena, off + 1, sizeof *policy->channels_off);
+    policy->categories_off =
+        arena_array(body->arena, kinds_off + 1, sizeof *policy->categories_off);
+    for (size_t i = 0; i < off; i++) {
+        policy->channels_off[policy->n_channels_off++] = (Stentor__V1__Channel)channels[i];
+    }
+    for (size_t i = 0; i < kinds_off; i++) {
+        policy->categories_off[policy->n_categories_off++] = (Stentor__V1__Category)categories[i];
+    }
+    ret->notification_policy = off + kinds_off > 0 ? policy : NULL;
+    return api_body_inside_end(body, &inside);
 }
 
 // "every" mail shows the postal address, or those that "opt_out" is possible of.
@@ -243,6 +415,8 @@ static unsigned named_fields(const ApiBody *body)
         {"suspended", TENANT_SUSPENDED},   {"sender_domains", TENANT_SENDER_DOMAINS},
         {"limits", TENANT_LIMITS},         {"recipient_limits", TENANT_RECIPIENT_LIMITS},
         {"over_limit", TENANT_OVER_LIMIT}, {"retention", TENANT_RETENTION},
+        {"status", TENANT_STATUS},         {"notification_policy", TENANT_POLICY},
+        {"region", TENANT_REGION},
     };
     unsigned named = 0;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
@@ -251,14 +425,31 @@ static unsigned named_fields(const ApiBody *body)
     return named;
 }
 
+static bool take_status(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    Str status = STR_EMPTY;
+    bool suspended = false;
+    bool flagged = api_has(body, "suspended");
+    (void)api_read_bool(body, "suspended", &suspended);
+    (void)api_read_text(body, "status", 32, &status);
+    if (status.len == 0) {
+        return !flagged || tenant_status_set(ret, suspended ? STR("suspended") : STR("active"));
+    }
+    if (!tenant_status_set(ret, status)) {
+        return api_body_fail(body, "status", "expected active, suspended or deleting");
+    }
+    return !flagged || suspended == (bool)ret->suspended ||
+           api_body_fail(
+               body, "status",
+               "contradicts 'suspended', which says the same: leave one of them out");
+}
+
 // A body that was read and is put back names its tenant.
 static bool take_head(ApiBody *body, Stentor__V1__Tenant *ret)
 {
     Str tenant = str_from(ret->tenant);
-    bool suspended = ret->suspended;
     bool named = api_read_text(body, "tenant", TENANT_TEXT_MAX, &tenant);
-    (void)api_read_bool(body, "suspended", &suspended);
-    ret->suspended = suspended;
+    (void)take_status(body, ret);
     return !named || str_eq(tenant, str_from(ret->tenant)) ||
            api_body_fail(body, "tenant", "these are the settings of tenant '%s'", ret->tenant);
 }
@@ -297,9 +488,10 @@ bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret, unsigned *ret_nam
     (void)take_mailbox(body, "sender_address", &ret->sender_address);
     (void)take_mailbox(body, "reply_to", &ret->reply_to);
     (void)take_quiet(body, ret);
-    (void)take_limits(body, "limits", &ret->tenant_limits);
-    (void)take_limits(body, "recipient_limits", &ret->recipient_limits);
+    take_both_limits(body, ret);
     (void)take_policies(body, ret);
+    (void)take_policy(body, ret);
+    (void)take_region(body, ret);
     (void)take_retention(body, ret);
     (void)take_address(body, ret);
     (void)take_theme(body, ret);
@@ -316,13 +508,54 @@ static void put_text(Buf *out, const char *name, const char *text)
     }
 }
 
-static void put_limits(Buf *out, const char *name, const Stentor__V1__Limits *limits)
+static void put_pair(Buf *out, const Stentor__V1__Limits *limits)
 {
-    if (limits != NULL) {
-        buf_printf(
-            out, ",\"%s\":{\"per_minute\":%u,\"per_day\":%u}", name, limits->per_minute,
-            limits->per_day);
+    bool none = limits == NULL;
+    buf_printf(
+        out, "\"per_minute\":%u,\"per_day\":%u", none ? 0 : limits->per_minute,
+        none ? 0 : limits->per_day);
+}
+
+static void put_limits(
+    Buf *out, const char *name, const Stentor__V1__Limits *limits,
+    Stentor__V1__ChannelLimits *const *channels, size_t count)
+{
+    if (limits == NULL && count == 0) {
+        return;
     }
+    buf_printf(out, ",\"%s\":{", name);
+    put_pair(out, limits);
+    for (size_t i = 0; i < count; i++) {
+        buf_cstr(out, i == 0 ? ",\"channels\":{" : ",");
+        buf_json(out, str_from(channel_name((Channel)channels[i]->channel)));
+        buf_cstr(out, ":{");
+        put_pair(out, channels[i]->limits);
+        buf_cstr(out, i + 1 == count ? "}}" : "}");
+    }
+    buf_char(out, '}');
+}
+
+static void put_switch(Buf *out, bool first, const char *name)
+{
+    buf_cstr(out, first ? "" : ",");
+    buf_json(out, str_from(name));
+    buf_cstr(out, ":false");
+}
+
+static void put_policy(Buf *out, const Stentor__V1__NotificationPolicy *policy)
+{
+    if (policy == NULL) {
+        return;
+    }
+    buf_cstr(out, ",\"notification_policy\":{\"channels\":{");
+    for (size_t i = 0; i < policy->n_channels_off; i++) {
+        put_switch(out, i == 0, channel_name((Channel)policy->channels_off[i]));
+    }
+    buf_cstr(out, "},\"categories\":{");
+    for (size_t i = 0; i < policy->n_categories_off; i++) {
+        put_switch(out, i == 0, category_name((Category)policy->categories_off[i]));
+    }
+    buf_cstr(out, "}}");
 }
 
 void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out)
@@ -330,7 +563,9 @@ void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out)
     buf_cstr(out, "{\"tenant\":");
     buf_json(out, str_from(tenant->tenant));
     put_text(out, "name", tenant->name);
+    put_text(out, "status", tenant_status_name(tenant));
     buf_printf(out, ",\"suspended\":%s", tenant->suspended ? "true" : "false");
+    put_text(out, "region", tenant->region);
     put_text(out, "locale", tenant->default_locale);
     put_text(out, "time_zone", tenant->time_zone);
     put_text(out, "sender_address", tenant->sender_address);
@@ -348,8 +583,11 @@ void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out)
             out, ",\"quiet_hours\":{\"start\":\"%02u:%02u\",\"end\":\"%02u:%02u\"}", start / 60,
             start % 60, end / 60, end % 60);
     }
-    put_limits(out, "limits", tenant->tenant_limits);
-    put_limits(out, "recipient_limits", tenant->recipient_limits);
+    put_limits(
+        out, "limits", tenant->tenant_limits, tenant->channel_limits, tenant->n_channel_limits);
+    put_limits(
+        out, "recipient_limits", tenant->recipient_limits, tenant->recipient_channel_limits,
+        tenant->n_recipient_channel_limits);
     bool suppress = tenant->over_limit == STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS;
     put_text(out, "over_limit", suppress ? "suppress" : "defer");
     put_text(
@@ -364,6 +602,7 @@ void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out)
         buf_json(out, str_from(tenant->retention[i]->class_));
         buf_cstr(out, i + 1 == tenant->n_retention ? "}" : "");
     }
+    put_policy(out, tenant->notification_policy);
     put_text(out, "physical_address", tenant->physical_address);
     bool every = tenant->address_footer == STENTOR__V1__ADDRESS_FOOTER__ADDRESS_FOOTER_EVERY;
     put_text(out, "address_footer", every ? "every" : "");
@@ -409,6 +648,11 @@ json_t *tenant_json_merge(const Stentor__V1__Tenant *tenant, const json_t *patch
         buf_done(&text);
     }
     settings = settings != NULL ? settings : json_object();
+    bool flags = json_object_get(patch, "suspended") != NULL;
+    bool states = json_object_get(patch, "status") != NULL;
+    if (flags != states) {
+        (void)json_object_del(settings, flags ? "status" : "suspended");
+    }
     merge(settings, patch);
     return settings;
 }

@@ -45,6 +45,7 @@ struct Catalog {
     Map *tenants;   // tenant -> TenantSettings
     Zones *zones;
     RetentionClasses classes;
+    bool accepts_unknown;
 };
 
 static void drop_texts(Version *version)
@@ -121,6 +122,29 @@ static bool take_quiet_hours(TenantSettings *settings, const Stentor__V1__Tenant
     return true;
 }
 
+static void take_policy(GateTenant *gate, const Stentor__V1__NotificationPolicy *policy)
+{
+    for (size_t i = 0; policy != NULL && i < policy->n_channels_off; i++) {
+        unsigned channel = (unsigned)policy->channels_off[i];
+        gate->channels_off |= channel < CHANNEL_COUNT ? 1U << channel : 0;
+    }
+    for (size_t i = 0; policy != NULL && i < policy->n_categories_off; i++) {
+        unsigned category = (unsigned)policy->categories_off[i];
+        gate->categories_off |= category < CATEGORY_COUNT ? 1U << category : 0;
+    }
+}
+
+static void take_channel_limits(
+    Limits into[CHANNEL_COUNT], Stentor__V1__ChannelLimits *const *limits, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        unsigned channel = (unsigned)limits[i]->channel;
+        if (channel < CHANNEL_COUNT) {
+            into[channel] = limits_of(limits[i]->limits);
+        }
+    }
+}
+
 // A class that this release does not know counts as a record: kept too long, not too short.
 static void take_retention(TenantSettings *settings, const Stentor__V1__Tenant *entry)
 {
@@ -146,6 +170,14 @@ static bool take_settings(
                           : OVER_LIMIT_DEFER,
         .guardian_routing = (GuardianRouting)entry->guardian_routing,
     };
+    settings->deleting =
+        entry->suspended && entry->status == STENTOR__V1__TENANT_STATUS__TENANT_STATUS_DELETING;
+    take_policy(&settings->gate, entry->notification_policy);
+    take_channel_limits(
+        settings->gate.channel_limits, entry->channel_limits, entry->n_channel_limits);
+    take_channel_limits(
+        settings->gate.recipient_channel_limits, entry->recipient_channel_limits,
+        entry->n_recipient_channel_limits);
     (void)str_to_c(
         str_from(entry->default_locale), settings->default_locale, sizeof settings->default_locale);
     settings->shared_addresses = entry->shared_addresses;
@@ -200,6 +232,44 @@ const TenantSettings *catalog_tenant(const Catalog *catalog, Str tenant)
 bool catalog_is_suspended(const Catalog *catalog, Str tenant)
 {
     return catalog_tenant(catalog, tenant)->gate.suspended;
+}
+
+void catalog_accept_unknown(Catalog *catalog)
+{
+    catalog->accepts_unknown = true;
+}
+
+TenantStanding catalog_standing(const Catalog *catalog, Str tenant)
+{
+    const TenantSettings *settings = map_get(catalog->tenants, tenant);
+    if (settings == NULL) {
+        bool known = catalog->accepts_unknown || str_eq(tenant, PLATFORM);
+        return known ? STANDING_ACTIVE : STANDING_UNKNOWN;
+    }
+    if (settings->deleting) {
+        return STANDING_DELETING;
+    }
+    return settings->gate.suspended ? STANDING_SUSPENDED : STANDING_ACTIVE;
+}
+
+bool catalog_may_send(const Catalog *catalog, Str tenant, Error *err)
+{
+    switch (catalog_standing(catalog, tenant)) {
+    case STANDING_ACTIVE:
+        return true;
+    case STANDING_UNKNOWN:
+        return error_set(
+            err, ERROR_PERMANENT,
+            "tenant '" STR_FMT "' is not known (HINT: stentor tenant put " STR_FMT
+            ", then stentor dlq resend)",
+            STR_ARG(tenant), STR_ARG(tenant));
+    case STANDING_DELETING:
+        return error_set(
+            err, ERROR_PERMANENT, "tenant '" STR_FMT "' is being deleted", STR_ARG(tenant));
+    case STANDING_SUSPENDED:
+        break;
+    }
+    return error_set(err, ERROR_PERMANENT, "tenant '" STR_FMT "' is suspended", STR_ARG(tenant));
 }
 
 Zones *catalog_zones(const Catalog *catalog)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Catalog: what ingest must know of CONFIG to accept a request: which tenants are suspended, and
-// which versions of which templates there are. Only names, versions and kinds are kept; the
-// templates' content is the renderer's.
+// Catalog: what ingest must know of CONFIG to accept a request: which tenants there are and which
+// of them may send, and which versions of which templates there are. Only names, versions and kinds
+// are kept; the templates' content is the renderer's.
 #pragma once
 
 #include "common/base/error.h"
@@ -28,10 +28,11 @@ bool catalog_tenant_changed(Catalog *catalog, Str tenant, Str payload, Error *er
 void catalog_tenant_unreadable(Catalog *catalog, Str tenant);
 bool catalog_template_changed(Catalog *catalog, Str tenant, Str key, Str payload, Error *err);
 
-// A tenant's settings for all its recipients. A tenant without an entry is not suspended (its API
-// key speaks for it), lives in UTC and has neither quiet hours nor limits.
+// A tenant's settings for all its recipients. A tenant without an entry lives in UTC and has
+// neither quiet hours nor limits.
 typedef struct TenantSettings {
     GateTenant gate;
+    bool deleting;                               // suspended too
     char default_locale[REQUEST_LOCALE_MAX + 1]; // "": none
     char retention[CATEGORY_COUNT];              // a class's code; 0: the installation's
     Stentor__V1__SharedAddresses shared_addresses;
@@ -40,6 +41,20 @@ typedef struct TenantSettings {
 // Never NULL; valid until the tenant's next change.
 const TenantSettings *catalog_tenant(const Catalog *catalog, Str tenant);
 bool catalog_is_suspended(const Catalog *catalog, Str tenant);
+// Every tenant counts as known.
+void catalog_accept_unknown(Catalog *catalog);
+
+// Whether something new may be accepted for a tenant.
+typedef enum TenantStanding {
+    STANDING_ACTIVE,
+    STANDING_UNKNOWN, // it has no entry, and is not `platform`
+    STANDING_SUSPENDED,
+    STANDING_DELETING,
+} TenantStanding;
+
+TenantStanding catalog_standing(const Catalog *catalog, Str tenant);
+// ERROR_PERMANENT with the reason and the fix; true: it is active.
+bool catalog_may_send(const Catalog *catalog, Str tenant, Error *err);
 Zones *catalog_zones(const Catalog *catalog); // the process's one cache of zones
 
 // Freezes the version of the template of the request's channel (the tenant's own wins over the

@@ -168,6 +168,7 @@ int cmd_master_key_use(Cli *cli);
 int cmd_master_key_remove(Cli *cli);
 int cmd_tenant_put(Cli *cli);
 int cmd_tenant_show(Cli *cli);
+int cmd_tenant_list(Cli *cli);
 int cmd_tenant_sender_domain(Cli *cli);
 int cmd_recipient_put(Cli *cli);
 int cmd_recipient_get(Cli *cli);

@@ -238,7 +238,8 @@ const Command commands[] = {
 
     {"tenant put", "TENANT", 1, 1,
      "name= sender= sender-name= reply-to= locale= time-zone= quiet-hours= limit-minute= limit-day= recipient-limit-minute= "
-     "recipient-limit-day= over-limit= guardian-routing= physical-address= address-footer= shared-addresses= theme= retention= suspended no-suspended json",
+     "recipient-limit-day= over-limit= guardian-routing= physical-address= address-footer= shared-addresses= theme= retention= region= "
+     "status= no-channel= channel= no-category= category= suspended no-suspended json",
      "create or change a tenant; settings that no option names stay\n"
      "  --name TEXT                      its display name\n"
      "  --sender ADDRESS                 From of its e-mails; the operator's key also verifies the domain\n"
@@ -246,8 +247,8 @@ const Command commands[] = {
      "  --reply-to ADDRESS               where replies to its e-mails go; '': to the sender\n"
      "  --locale TAG, --time-zone ZONE   for recipients without their own\n"
      "  --quiet-hours 22:00-07:00|none   for recipients without their own\n"
-     "  --limit-minute N, --limit-day N  of all its notifications; 0: none\n"
-     "  --recipient-limit-minute N, --recipient-limit-day N   of the notifications of one recipient\n"
+     "  --limit-minute N, --limit-day N  of all its notifications; 0: none; CHANNEL=N: of one channel, as well; repeatable\n"
+     "  --recipient-limit-minute N, --recipient-limit-day N   of the notifications of one recipient; CHANNEL=N as above\n"
      "  --over-limit defer|suppress      what happens above a limit\n"
      "  --guardian-routing none|copy|redirect   for minors without their own\n"
      "  --physical-address TEXT          for the footer of e-mails\n"
@@ -255,8 +256,14 @@ const Command commands[] = {
      "  --shared-addresses allow|warn|refuse   of a recipient with an address that another one has (default warn)\n"
      "  --theme NAME=VALUE               {{theme.NAME}} in templates, repeatable; an empty value deletes it\n"
      "  --retention CATEGORY=CLASS       keep it as record, standard or brief; repeatable; an empty class deletes it\n"
+     "  --region TEXT                    where it belongs, a note for operators\n"
+     "  --no-channel NAME, --no-category NAME   it sends nothing on this channel, or of this category; --channel, --category: it does again;\n"
+     "                                   repeatable\n"
+     "  --status active|suspended|deleting   deleting: nothing new is accepted, what waits is not sent, its batches end\n"
      "  --suspended                      stop all its sending\n"
      "  --no-suspended                   let it send again", cmd_tenant_put, "Tenants and keys"},
+    {"tenant list", "", 0, 0, "status= json", "list the tenants by name, with status and region\n"
+     "  --status NAME   active, suspended or deleting", cmd_tenant_list, NULL},
     {"tenant show", "[TENANT]", 0, 1, "json", "show the settings of a tenant (default: STENTOR_TENANT)", cmd_tenant_show, NULL},
     {"tenant sender-domain", "add|remove TENANT DOMAIN | list [TENANT]", 1, 3, "json",
      "the domains that the From of a tenant may have: acme.test, or *.acme.test for every domain below it\n"

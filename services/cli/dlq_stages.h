@@ -3,4 +3,5 @@
 #pragma once
 
 #define DLQ_STAGES                                                                                 \
-    "ingest, renderer, dispatcher, digest-flusher, webhook-receiver, archiver, order-saga"
+    "ingest, renderer, dispatcher, digest-flusher, webhook-receiver, archiver, gateway, "          \
+    "order-saga"

@@ -10,6 +10,8 @@ const char *gate_reason_name(GateReason reason)
     switch (reason) {
     case GATE_TENANT_SUSPENDED:
         return "tenant_suspended";
+    case GATE_TENANT_POLICY:
+        return "tenant_policy";
     case GATE_EXPIRED:
         return "expired";
     case GATE_HARD_BOUNCE:
@@ -167,10 +169,19 @@ static GateReason refuse_people(const GateCase *c)
     return reason;
 }
 
+static bool is_switched_off(const GateCase *c)
+{
+    return channel_set_has(c->tenant->channels_off, c->channel) ||
+           (c->tenant->categories_off >> c->category & 1) != 0;
+}
+
 GateReason gate_refuse(const GateCase *c)
 {
     if (c->tenant->suspended) {
         return GATE_TENANT_SUSPENDED;
+    }
+    if (is_switched_off(c)) {
+        return GATE_TENANT_POLICY;
     }
     if (c->expires_at_us != 0 && c->expires_at_us <= c->now_us) {
         return GATE_EXPIRED;
@@ -202,12 +213,25 @@ GuardianRouting gate_route(const GateTenant *tenant, const GatePerson *person)
 // A one-time code does not wait behind the tenant's own campaign, but no recipient is flooded.
 static int64_t find_turn(const GateCase *c)
 {
-    int64_t tenant_us = c->priority == PRIORITY_CRITICAL
-                            ? 0
-                            : limits_turn(&c->tenant->limits, &c->tenant_place, c->now_us);
-    int64_t recipient_us =
-        limits_turn(&c->tenant->recipient_limits, &c->recipient_place, c->now_us);
-    return tenant_us > recipient_us ? tenant_us : recipient_us;
+    const GateTenant *t = c->tenant;
+    bool waits = c->priority != PRIORITY_CRITICAL;
+    const struct {
+        const Limits *limits;
+        const LimitPlace *place;
+        bool counts;
+    } limits[] = {
+        {&t->limits, &c->tenant_place, waits},
+        {&t->channel_limits[c->channel], &c->channel_place, waits},
+        {&t->recipient_limits, &c->recipient_place, true},
+        {&t->recipient_channel_limits[c->channel], &c->recipient_channel_place, true},
+    };
+    int64_t turn_us = 0;
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        int64_t one_us =
+            limits[i].counts ? limits_turn(limits[i].limits, limits[i].place, c->now_us) : 0;
+        turn_us = one_us > turn_us ? one_us : turn_us;
+    }
+    return turn_us;
 }
 
 static bool is_urgent(const GateCase *c)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gate: whether a notification goes out, when, and whether a guardian gets it. One pure
 // decision over facts that others gathered: no I/O, the time is an argument. The order is the law:
-// tenant suspended, expired, suppression, opt-out and consent, preference, address, limits, quiet
-// hours, digest, schedule. Whether a minor's notification goes to the guardian (gate_route) is
-// asked before the address; the guardian's own notification is then decided by the guardian's
-// facts.
+// tenant suspended, tenant's policy, expired, suppression, opt-out and consent, preference,
+// address, limits, quiet hours, digest, schedule. Whether a minor's notification goes to the
+// guardian (gate_route) is asked before the address; the guardian's own notification is then
+// decided by the guardian's facts.
 #pragma once
 
+#include "common/model/channel_set.h"
 #include "common/model/enums.h"
 #include "common/model/rules/digest_window.h"
 #include "common/model/rules/limits.h"
@@ -15,10 +16,14 @@
 // A tenant's settings for all its recipients. All zero: none.
 typedef struct GateTenant {
     bool suspended;
-    Zone *zone; // NULL: UTC, given by the caller in GateCase.utc
+    ChannelSet channels_off; // by its policy
+    uint32_t categories_off; // a bit for each Category
+    Zone *zone;              // NULL: UTC, given by the caller in GateCase.utc
     QuietHours quiet_hours;
-    Limits limits;           // of all that it sends
-    Limits recipient_limits; // of what one recipient or inline address gets
+    Limits limits;                        // of all that it sends
+    Limits recipient_limits;              // of what one recipient or inline address gets
+    Limits channel_limits[CHANNEL_COUNT]; // the same of one channel, beside those
+    Limits recipient_channel_limits[CHANNEL_COUNT];
     OverLimit over_limit;
     GuardianRouting guardian_routing;
 } GateTenant;
@@ -71,6 +76,8 @@ typedef struct GateCase {
     bool no_digest;                // there is no template to show one with: nothing is gathered
     LimitPlace tenant_place;       // 0, 0: not counted (yet)
     LimitPlace recipient_place;
+    LimitPlace channel_place; // of the tenant, and of the recipient, on this channel
+    LimitPlace recipient_channel_place;
     int64_t now_us;
 } GateCase;
 
@@ -78,7 +85,8 @@ typedef enum GateReason {
     GATE_NO_REASON = 0,
     // of what is suppressed
     GATE_TENANT_SUSPENDED,
-    GATE_EXPIRED, // before it could go out
+    GATE_TENANT_POLICY, // the tenant sends nothing of this category, or on this channel
+    GATE_EXPIRED,       // before it could go out
     GATE_HARD_BOUNCE,
     GATE_COMPLAINT,
     GATE_INVALID_ADDRESS,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenant put, tenant show, tenant sender-domain; inbound put: /v1/tenant of the tenant that is
-// named. A put is a merge patch of what its flags name. An operator's key changes what is the
-// operator's alone.
+// tenant put, tenant show, tenant list, tenant sender-domain; inbound put: /v1/tenant of the tenant
+// that is named. A put is a merge patch of what its flags name. An operator's key changes what is
+// the operator's alone.
 #include <jansson.h>
 #include <string.h>
 
 #include "common/api/tenant_json.h"
+#include "common/model/enums.h"
 #include "services/cli/api_client.h"
 
 // ---- flags ----
@@ -24,6 +25,7 @@ static bool set_texts(const Cli *cli, json_t *settings, Error *err)
 {
     static const char *const fields[][2] = {
         {"name", "name"},
+        {"region", "region"},
         {"locale", "locale"},
         {"time-zone", "time_zone"},
         {"sender", "sender_address"},
@@ -44,6 +46,29 @@ static bool set_texts(const Cli *cli, json_t *settings, Error *err)
     return true;
 }
 
+// "100", or of one channel "sms=10".
+static bool set_limit(
+    const Cli *cli, const char *flag, const char *text, json_t *limits, const char *name,
+    Error *err)
+{
+    int64_t value = 0;
+    Channel channel = CHANNEL_NONE;
+    Str number = str_from(text);
+    Str of = STR_EMPTY;
+    bool named = str_find(number, '=') >= 0 && str_split(&number, '=', &of);
+    if (named && !channel_from_name(of, &channel)) {
+        return error_set(err, ERROR_USAGE, "--%s '%.60s': expected N or CHANNEL=N", flag, text);
+    }
+    if (!str_to_i64(number, &value) || value < 0 || value > TENANT_LIMIT_MAX) {
+        return error_set(
+            err, ERROR_USAGE, "--%s '%.60s': expected a whole number from 0 to %d", flag, text,
+            (int)TENANT_LIMIT_MAX);
+    }
+    json_t *into = named ? member(member(limits, "channels"), arena_cstr(cli->arena, of)) : limits;
+    (void)json_object_set_new(into, name, json_integer(value));
+    return true;
+}
+
 static bool set_limits(const Cli *cli, json_t *settings, Error *err)
 {
     static const char *const fields[][3] = {
@@ -53,13 +78,12 @@ static bool set_limits(const Cli *cli, json_t *settings, Error *err)
         {"recipient-limit-day", "recipient_limits", "per_day"},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        int64_t value = 0;
-        if (!args_int(&cli->args, fields[i][0], 0, 0, TENANT_LIMIT_MAX, &value, err)) {
-            return false;
-        }
-        if (args_has(&cli->args, fields[i][0])) {
-            (void)json_object_set_new(
-                member(settings, fields[i][1]), fields[i][2], json_integer(value));
+        const char *text = NULL;
+        for (int n = 0; (text = args_each(&cli->args, fields[i][0], &n)) != NULL;) {
+            json_t *limits = member(settings, fields[i][1]);
+            if (!set_limit(cli, fields[i][0], text, limits, fields[i][2], err)) {
+                return false;
+            }
         }
     }
     return true;
@@ -113,22 +137,53 @@ static bool set_suspended(const Cli *cli, json_t *settings, Error *err)
 {
     bool suspends = args_has(&cli->args, "suspended");
     bool lifts = args_has(&cli->args, "no-suspended");
+    const char *status = args_flag(&cli->args, "status");
+    if (status != NULL && json_object_set_new(settings, "status", json_string(status)) != 0) {
+        return error_set(err, ERROR_USAGE, "--status is not UTF-8");
+    }
     if (suspends || lifts) {
         (void)json_object_set_new(settings, "suspended", json_boolean(suspends));
     }
-    return !(suspends && lifts) ||
-           error_set(err, ERROR_USAGE, "--suspended and --no-suspended exclude each other");
+    return (int)suspends + (int)lifts + (int)(status != NULL) <= 1 ||
+           error_set(
+               err, ERROR_USAGE, "--suspended, --no-suspended and --status exclude each other");
+}
+
+// --no-channel NAME, --no-category NAME: the tenant sends nothing of it; --channel and --category
+// take that back.
+static bool set_policy(Cli *cli, json_t *settings, Error *err)
+{
+    static const struct {
+        const char *flag;
+        const char *kind;
+        bool allows;
+    } flags[] = {
+        {"no-channel", "channels", false},
+        {"no-category", "categories", false},
+        {"channel", "channels", true},
+        {"category", "categories", true},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        const char *name = NULL;
+        for (int n = 0; (name = args_each(&cli->args, flags[i].flag, &n)) != NULL;) {
+            json_t *policy = member(settings, "notification_policy");
+            if (json_object_set_new(
+                    member(policy, flags[i].kind), name, json_boolean(flags[i].allows)) != 0) {
+                return error_set(err, ERROR_USAGE, "--%s is not UTF-8", flags[i].flag);
+            }
+        }
+    }
+    return true;
 }
 
 // ---- the commands ----
 
 static int show_state(Cli *cli, const json_t *settings)
 {
-    bool suspended = json_is_true(json_object_get(settings, "suspended"));
     print_pairs(
         cli, (const char *const[]){
                  "tenant", api_client_text(settings, "tenant", ""), "state",
-                 suspended ? "suspended" : "active", NULL});
+                 api_client_text(settings, "status", ""), NULL});
     return EXIT_DONE;
 }
 
@@ -138,8 +193,9 @@ int cmd_tenant_put(Cli *cli)
     json_t *patch = json_object();
     cli->tenant = args_word(&cli->args, 0);
     if (!set_suspended(cli, patch, &err) || !set_texts(cli, patch, &err) ||
-        !set_limits(cli, patch, &err) || !set_quiet(cli, patch, &err) ||
-        !set_pairs(cli, "theme", patch, &err) || !set_pairs(cli, "retention", patch, &err)) {
+        !set_limits(cli, patch, &err) || !set_policy(cli, patch, &err) ||
+        !set_quiet(cli, patch, &err) || !set_pairs(cli, "theme", patch, &err) ||
+        !set_pairs(cli, "retention", patch, &err)) {
         json_decref(patch);
         return cli_fail(cli, &err);
     }
@@ -150,6 +206,51 @@ int cmd_tenant_show(Cli *cli)
 {
     cli->tenant = args_word(&cli->args, 0);
     return api_client_run(cli, "GET", "/v1/tenant", NULL, api_client_show);
+}
+
+// ---- the list ----
+
+static bool take_tenant(void *ctx, const json_t *tenant)
+{
+    (void)json_array_append(ctx, (json_t *)(uintptr_t)tenant);
+    return true;
+}
+
+static void print_tenants(Cli *cli, const json_t *list)
+{
+    size_t count = json_array_size(list);
+    if (cli->json) {
+        api_client_dump(list);
+        return;
+    }
+    if (count == 0) {
+        cli_note_empty(cli, "tenant");
+        return;
+    }
+    printf("%-32s  %-10s %-16s %s\n", "TENANT", "STATUS", "REGION", "NAME");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *row = json_array_get(list, i);
+        printf(
+            "%-32s  %-10s %-16s %s\n", api_client_text(row, "tenant", ""),
+            api_client_text(row, "status", ""), api_client_text(row, "region", "-"),
+            api_client_text(row, "name", ""));
+    }
+}
+
+int cmd_tenant_list(Cli *cli)
+{
+    json_t *list = json_array();
+    const char *status = args_flag(&cli->args, "status");
+    const char *path =
+        status == NULL
+            ? "/v1/tenants"
+            : arena_printf(cli->arena, "/v1/tenants?status=%s", api_client_escape(cli, status));
+    int exit_status = api_client_list(cli, path, take_tenant, list);
+    if (exit_status == EXIT_DONE) {
+        print_tenants(cli, list);
+    }
+    json_decref(list);
+    return exit_status;
 }
 
 // ---- sender domains ----

@@ -6,6 +6,7 @@
 
 #include "common/api/config_read.h"
 #include "common/api/config_write.h"
+#include "common/api/page.h"
 #include "common/api/precondition.h"
 #include "common/api/tenant_json.h"
 #include "common/base/clock.h"
@@ -15,6 +16,7 @@
 #include "common/model/address.h"
 #include "common/model/sender_domain.h"
 #include "services/gateway/recipients/recipients_write.h"
+#include "services/gateway/tenants/tenant_fields.h"
 #include "services/gateway/tenants/tenant_rules.h"
 
 struct TenantApi {
@@ -99,6 +101,110 @@ static void get_tenant(ApiCall *call)
     answer_settings(
         call, arena_str(call->http->arena, str_of(entry->bytes, entry->len)), entry->sequence);
 }
+
+// ---- the list ----
+
+typedef struct Listing {
+    const TenantApi *api;
+    Str after;
+    Str status; // empty: any
+    Arena *arena;
+    Str *names; // the smallest behind `after`, in order
+    size_t count;
+    size_t max;
+} Listing;
+
+static const Stentor__V1__Tenant *unpack(const Listing *list, Str tenant)
+{
+    const Entry *entry = map_get(list->api->entries, tenant);
+    return (const Stentor__V1__Tenant *)event_unpack(
+        &stentor__v1__tenant__descriptor, str_of(entry->bytes, entry->len), list->arena, NULL);
+}
+
+static void keep_smallest(Listing *list, Str name)
+{
+    if (list->count == list->max && str_cmp(name, list->names[list->count - 1]) >= 0) {
+        return;
+    }
+    size_t at = list->count < list->max ? list->count++ : list->count - 1;
+    for (; at > 0 && str_cmp(list->names[at - 1], name) > 0; at--) {
+        list->names[at] = list->names[at - 1];
+    }
+    list->names[at] = name;
+}
+
+static bool is_listed(const Listing *list, Str name)
+{
+    if (str_cmp(name, list->after) <= 0) {
+        return false;
+    }
+    const Stentor__V1__Tenant *tenant = list->status.len == 0 ? NULL : unpack(list, name);
+    return list->status.len == 0 ||
+           (tenant != NULL && str_eq(list->status, str_from(tenant_status_name(tenant))));
+}
+
+static void put_text(json_t *object, const char *name, const char *text)
+{
+    if (text[0] != '\0') {
+        (void)json_object_set_new(object, name, json_string(text));
+    }
+}
+
+static json_t *row_of(const Stentor__V1__Tenant *tenant)
+{
+    char at[CLOCK_RFC3339_SIZE];
+    json_t *row = json_pack("{s:s}", "tenant", tenant->tenant);
+    put_text(row, "name", tenant->name);
+    put_text(row, "status", tenant_status_name(tenant));
+    put_text(row, "region", tenant->region);
+    if (tenant->updated_at_us > 0) {
+        clock_format(tenant->updated_at_us, at);
+        put_text(row, "updated_at", at);
+    }
+    return row;
+}
+
+static bool is_status(Str text)
+{
+    Stentor__V1__Tenant probe;
+    stentor__v1__tenant__init(&probe);
+    return tenant_status_set(&probe, text);
+}
+
+static void list_tenants(ApiCall *call)
+{
+    Page page;
+    Str status = http_query(call->http, "status");
+    if (!page_read(call, PAGE_LIMIT, PAGE_LIMIT_MAX, &page)) {
+        return;
+    }
+    if (status.len > 0 && !is_status(status)) {
+        api_answer_parameter(call, "status", "expected active, suspended or deleting");
+        return;
+    }
+    Arena *arena = call->http->arena;
+    Listing list = {call->ctx, page.after, status, arena, .max = page.limit + 1};
+    list.names = arena_array(arena, list.max, sizeof *list.names);
+    Str name = STR_EMPTY;
+    void *entry = NULL;
+    for (size_t cursor = 0; map_next(list.api->entries, &cursor, &name, &entry);) {
+        if (is_listed(&list, name)) {
+            keep_smallest(&list, name);
+        }
+    }
+    bool more = list.count > page.limit;
+    size_t shown = more ? page.limit : list.count;
+    json_t *data = json_array();
+    for (size_t i = 0; i < shown; i++) {
+        const Stentor__V1__Tenant *tenant = unpack(&list, list.names[i]);
+        if (tenant != NULL) {
+            (void)json_array_append_new(data, row_of(tenant));
+        }
+    }
+    page_answer(call, data, more ? list.names[shown - 1] : STR_EMPTY);
+}
+
+// ---- changes ----
 
 static void on_stored(void *ctx, const Error *err, Str payload, uint64_t sequence)
 {
@@ -210,7 +316,8 @@ static void on_stored_read(void *ctx, Str payload, uint64_t sequence, const Erro
         return;
     }
     if (stored != NULL && stored->suspended && !call->base->operates) {
-        api_answer_suspended(call->base);
+        bool deleting = stored->status == STENTOR__V1__TENANT_STATUS__TENANT_STATUS_DELETING;
+        api_answer_standing(call->base, deleting ? STANDING_DELETING : STANDING_SUSPENDED);
         return;
     }
     uint64_t there = stored == NULL ? 0 : sequence;
@@ -221,6 +328,7 @@ static void on_stored_read(void *ctx, Str payload, uint64_t sequence, const Erro
     if (!decide(call, stored)) {
         return;
     }
+    tenant_fields_stamp(stored, clock_now_us(), arena, &call->wanted);
     call->wanted.updated_at_us = stored == NULL ? 0 : stored->updated_at_us;
     if (config_is_same(&call->wanted.base, payload, arena)) {
         answer_settings(call->base, payload, sequence);
@@ -235,6 +343,29 @@ static void free_patch(void *patch)
     json_decref(patch);
 }
 
+// A caller that changes one of status and suspended in what a GET showed puts the other one back
+// as it was: the changed one counts.
+static void drop_unchanged(const Call *call, json_t *root)
+{
+    const Entry *entry = map_get(call->api->entries, str_from(call->base->tenant));
+    const char *status = json_string_value(json_object_get(root, "status"));
+    const json_t *flag = json_object_get(root, "suspended");
+    if (entry == NULL || status == NULL || !json_is_boolean(flag)) {
+        return;
+    }
+    const Stentor__V1__Tenant *stored = (const Stentor__V1__Tenant *)event_unpack(
+        &stentor__v1__tenant__descriptor, str_of(entry->bytes, entry->len), call->base->http->arena,
+        NULL);
+    if (stored == NULL) {
+        return;
+    }
+    bool same_status = strcmp(status, tenant_status_name(stored)) == 0;
+    bool same_flag = json_is_true(flag) == (stored->suspended != 0);
+    if (same_status != same_flag) {
+        (void)json_object_del(root, same_status ? "status" : "suspended");
+    }
+}
+
 // false: answered.
 static bool read_settings(Call *call)
 {
@@ -245,6 +376,7 @@ static bool read_settings(Call *call)
         call->patch = json_incref(body.root);
         arena_own(arena, free_patch, call->patch);
     } else if (ok) {
+        drop_unchanged(call, body.root);
         (void)tenant_json_read(&body, &call->wanted, &call->named);
         ok = api_body_end(&body);
     }
@@ -289,6 +421,7 @@ static void change_tenant(ApiCall *base)
 
 static const ApiRoute ROUTES[] = {
     {"GET", "/v1/tenant", SCOPE_TENANT_READ, get_tenant, NULL, false},
+    {"GET", "/v1/tenants", SCOPE_TENANTS_OPERATE, list_tenants, "limit cursor status", false},
     {"PUT", "/v1/tenant", SCOPE_TENANT_WRITE, change_tenant, NULL, true},
     {"PATCH", "/v1/tenant", SCOPE_TENANT_WRITE, change_tenant, NULL, true},
     {"PUT", "/v1/tenant/sender-domains/{}", SCOPE_TENANTS_OPERATE, change_tenant, NULL, true},

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/model/sender_domain.h"
+#include "services/gateway/tenants/tenant_fields.h"
 
 typedef Stentor__V1__Tenant Tenant;
 
@@ -14,6 +15,42 @@ static bool same_limits(const Stentor__V1__Limits *a, const Stentor__V1__Limits 
     a = a != NULL ? a : &none;
     b = b != NULL ? b : &none;
     return a->per_minute == b->per_minute && a->per_day == b->per_day;
+}
+
+static const Stentor__V1__Limits *limits_on(
+    Stentor__V1__ChannelLimits *const *channels, size_t count, Stentor__V1__Channel channel)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (channels[i]->channel == channel) {
+            return channels[i]->limits;
+        }
+    }
+    return NULL;
+}
+
+static bool same_tenant_limits(const Tenant *a, const Tenant *b)
+{
+    bool same = same_limits(a->tenant_limits, b->tenant_limits);
+    for (int i = 0; i < CHANNEL_COUNT; i++) {
+        Stentor__V1__Channel channel = (Stentor__V1__Channel)i;
+        same = same && same_limits(
+                           limits_on(a->channel_limits, a->n_channel_limits, channel),
+                           limits_on(b->channel_limits, b->n_channel_limits, channel));
+    }
+    return same;
+}
+
+static bool same_recipient_limits(const Tenant *a, const Tenant *b)
+{
+    bool same = same_limits(a->recipient_limits, b->recipient_limits);
+    for (int i = 0; i < CHANNEL_COUNT; i++) {
+        Stentor__V1__Channel channel = (Stentor__V1__Channel)i;
+        same = same &&
+               same_limits(
+                   limits_on(a->recipient_channel_limits, a->n_recipient_channel_limits, channel),
+                   limits_on(b->recipient_channel_limits, b->n_recipient_channel_limits, channel));
+    }
+    return same;
 }
 
 static bool same_domains(const Tenant *a, const Tenant *b)
@@ -54,13 +91,16 @@ static const char *changed_field(const Tenant *stored, unsigned named, const Ten
         bool same;
     } fields[] = {
         {TENANT_SUSPENDED, "suspended", stored->suspended == wanted->suspended},
+        {TENANT_STATUS, "status",
+         strcmp(tenant_status_name(stored), tenant_status_name(wanted)) == 0},
         {TENANT_SENDER_DOMAINS, "sender_domains", same_domains(stored, wanted)},
-        {TENANT_LIMITS, "limits", same_limits(stored->tenant_limits, wanted->tenant_limits)},
-        {TENANT_RECIPIENT_LIMITS, "recipient_limits",
-         same_limits(stored->recipient_limits, wanted->recipient_limits)},
+        {TENANT_LIMITS, "limits", same_tenant_limits(stored, wanted)},
+        {TENANT_RECIPIENT_LIMITS, "recipient_limits", same_recipient_limits(stored, wanted)},
         {TENANT_OVER_LIMIT, "over_limit",
          ((int)stored->over_limit == suppress) == ((int)wanted->over_limit == suppress)},
         {TENANT_RETENTION, "retention", same_retention(stored, wanted)},
+        {TENANT_REGION, "region", strcmp(stored->region, wanted->region) == 0},
+        {TENANT_POLICY, "notification_policy", tenant_policy_is_same(stored, wanted)},
     };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         if ((named & fields[i].field) != 0 && !fields[i].same) {
@@ -73,8 +113,15 @@ static const char *changed_field(const Tenant *stored, unsigned named, const Ten
 // Those that are not in `changed` become the stored ones.
 static void keep_fields(const Tenant *stored, unsigned changed, Tenant *wanted)
 {
-    if ((changed & TENANT_SUSPENDED) == 0) {
+    if ((changed & (TENANT_SUSPENDED | TENANT_STATUS)) == 0) {
         wanted->suspended = stored->suspended;
+        wanted->status = stored->status;
+    }
+    if ((changed & TENANT_REGION) == 0) {
+        wanted->region = stored->region;
+    }
+    if ((changed & TENANT_POLICY) == 0) {
+        wanted->notification_policy = stored->notification_policy;
     }
     if ((changed & TENANT_SENDER_DOMAINS) == 0) {
         wanted->sender_domains = stored->sender_domains;
@@ -82,9 +129,13 @@ static void keep_fields(const Tenant *stored, unsigned changed, Tenant *wanted)
     }
     if ((changed & TENANT_LIMITS) == 0) {
         wanted->tenant_limits = stored->tenant_limits;
+        wanted->channel_limits = stored->channel_limits;
+        wanted->n_channel_limits = stored->n_channel_limits;
     }
     if ((changed & TENANT_RECIPIENT_LIMITS) == 0) {
         wanted->recipient_limits = stored->recipient_limits;
+        wanted->recipient_channel_limits = stored->recipient_channel_limits;
+        wanted->n_recipient_channel_limits = stored->n_recipient_channel_limits;
     }
     if ((changed & TENANT_OVER_LIMIT) == 0) {
         wanted->over_limit = stored->over_limit;

@@ -60,15 +60,26 @@ void counters_done(Counters *counters)
     counters->by_name = NULL;
 }
 
+// "rcp_...:sms"; neither an id nor a hash has a colon.
+static Str subject_of(const Counters *counters, const Counter *what)
+{
+    return what->channel == CHANNEL_NONE
+               ? arena_str(counters->arena, what->subject)
+               : str_from(arena_printf(
+                     counters->arena, STR_FMT ":%s", STR_ARG(what->subject),
+                     channel_name(what->channel)));
+}
+
 Counter *counters_want(Counters *counters, const Counter *what)
 {
+    Str subject = subject_of(counters, what);
     Str name = str_from(arena_printf(
-        counters->arena, STR_FMT "/" STR_FMT, STR_ARG(what->tenant), STR_ARG(what->subject)));
+        counters->arena, STR_FMT "/" STR_FMT, STR_ARG(what->tenant), STR_ARG(subject)));
     Counter *counter = map_get(counters->by_name, name);
     if (counter == NULL) {
         assert(counters->count < counters->cap);
         counter = arena_copy(counters->arena, what, sizeof *what);
-        counter->subject = arena_str(counters->arena, what->subject);
+        counter->subject = subject;
         counter->wanted = 0;
         counters->items[counters->count++] = counter;
         map_put(counters->by_name, name, counter);

@@ -5,18 +5,29 @@
 
 #include "common/base/map.h"
 #include "common/db/db.h"
+#include "common/model/enums.h"
 #include "common/model/rules/limits.h"
 
 // One counter and how many places a group takes in it.
 typedef struct Counter {
     Str tenant;
-    Str subject; // "": the tenant; else a recipient's id or the hex of an address hash
+    Str subject;     // "": the tenant; else a recipient's id or the hex of an address hash
+    Channel channel; // NONE: of all channels
     Limits limits;
     OverLimit over_limit;
     int64_t wanted;
     LimitPlace before; // read back: places that were taken before the group's first
     int64_t given;     // by counters_next
 } Counter;
+
+// The limits that one notification may be under.
+typedef enum GateCounter {
+    GATE_COUNTER_TENANT,
+    GATE_COUNTER_RECIPIENT,
+    GATE_COUNTER_CHANNEL, // of the tenant on its channel
+    GATE_COUNTER_RECIPIENT_CHANNEL,
+    GATE_COUNTERS
+} GateCounter;
 
 typedef struct Counters {
     Arena *arena;

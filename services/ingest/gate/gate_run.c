@@ -214,24 +214,36 @@ static Str subject_of(const GateRun *run, const Notice *notice)
 static void want_places(GateRun *run, Notice *notice)
 {
     const GateTenant *tenant = &settings_of(run, notice)->gate;
-    if (notice->decision.verdict == GATE_SUPPRESS) {
-        return;
-    }
-    Counter what = {.tenant = notice->tenant, .over_limit = tenant->over_limit};
-    if (limits_any(&tenant->limits)) {
-        what.limits = tenant->limits;
-        what.subject = STR_EMPTY;
-        notice->tenant_counter = counters_want(&run->counters, &what);
-    }
-    if (limits_any(&tenant->recipient_limits)) {
-        what.limits = tenant->recipient_limits;
-        what.subject = subject_of(run, notice);
-        notice->recipient_counter = counters_want(&run->counters, &what);
+    Channel channel = notice->request.channel;
+    const struct {
+        const Limits *limits;
+        bool of_recipient;
+        Channel channel;
+    } kinds[GATE_COUNTERS] = {
+        [GATE_COUNTER_TENANT] = {&tenant->limits, false, CHANNEL_NONE},
+        [GATE_COUNTER_RECIPIENT] = {&tenant->recipient_limits, true, CHANNEL_NONE},
+        [GATE_COUNTER_CHANNEL] = {&tenant->channel_limits[channel], false, channel},
+        [GATE_COUNTER_RECIPIENT_CHANNEL] =
+            {&tenant->recipient_channel_limits[channel], true, channel},
+    };
+    for (int i = 0; i < GATE_COUNTERS && notice->decision.verdict != GATE_SUPPRESS; i++) {
+        if (limits_any(kinds[i].limits)) {
+            notice->counters[i] = counters_want(
+                &run->counters,
+                &(Counter){
+                    .tenant = notice->tenant,
+                    .subject = kinds[i].of_recipient ? subject_of(run, notice) : STR_EMPTY,
+                    .channel = kinds[i].channel,
+                    .limits = *kinds[i].limits,
+                    .over_limit = tenant->over_limit,
+                });
+        }
     }
 }
 
-static LimitPlace place_in(Counter *counter)
+static LimitPlace place_in(const Notice *notice, GateCounter which)
 {
+    Counter *counter = notice->counters[which];
     return counter == NULL ? (LimitPlace){0, 0} : counters_next(counter);
 }
 
@@ -241,8 +253,10 @@ static void decide(const GateRun *run, Notice *notice)
 {
     find_locale(run, notice);
     GateCase facts = case_of(run, notice);
-    facts.tenant_place = place_in(notice->tenant_counter);
-    facts.recipient_place = place_in(notice->recipient_counter);
+    facts.tenant_place = place_in(notice, GATE_COUNTER_TENANT);
+    facts.recipient_place = place_in(notice, GATE_COUNTER_RECIPIENT);
+    facts.channel_place = place_in(notice, GATE_COUNTER_CHANNEL);
+    facts.recipient_channel_place = place_in(notice, GATE_COUNTER_RECIPIENT_CHANNEL);
     notice->decision = gate_decide(&facts);
     if (notice->decision.verdict == GATE_GATHER &&
         !catalog_digest(
@@ -279,7 +293,7 @@ static void judge_all(GateRun *run)
     for (size_t i = 0; i < run->asked; i++) {
         judge_and_route(run, &run->notices[i]);
     }
-    counters_init(&run->counters, run->arena, 2 * run->count);
+    counters_init(&run->counters, run->arena, GATE_COUNTERS * run->count);
     for (size_t i = 0; i < run->count; i++) {
         want_places(run, &run->notices[i]);
     }

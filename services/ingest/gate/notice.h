@@ -26,9 +26,8 @@ typedef struct Notice {
     const GatePerson *person; // its facts; NULL: none
     bool has_address;         // `hash` is its hash, and request.to it or `sealed` holds it
     uint8_t hash[ADDRESS_HASH_LEN];
-    Str sealed; // packed stentor.v1.Sealed; empty: the address is inline
-    Counter *tenant_counter;
-    Counter *recipient_counter;
+    Str sealed;                       // packed stentor.v1.Sealed; empty: the address is inline
+    Counter *counters[GATE_COUNTERS]; // NULL: there is no such limit
     GateDecision decision;
     DigestTarget digest;  // of GATE_GATHER
     KeyWant *key;         // seals its events; NULL: suppressed, nothing is sealed

@@ -356,6 +356,27 @@ static void an_operator_speaks_for_any_tenant_and_every_other_key_for_its_own(vo
     }
 }
 
+static void for_a_tenant_that_is_not_known_nothing_is_sent(void **state)
+{
+    Scene *s = *state;
+    assert_speaks(s, "POST /v1/sent", OPERATOR, "other", "urn:stentor:problem:tenant-unknown");
+    assert_speaks(s, "POST /v1/sent", OPERATOR, "other", "stentor tenant put other");
+    assert_speaks(
+        s, "GET /v1/things/7", OPERATOR, "other", "get|other|k5|"); // what it needs may be put
+    Stentor__V1__Tenant tenant;
+    stentor__v1__tenant__init(&tenant);
+    tenant.tenant = arena_cstr(s->arena, STR("other"));
+    Str packed = STR_EMPTY;
+    assert_true(event_pack(&tenant.base, s->arena, &packed, NULL));
+    assert_true(catalog_tenant_changed(s->catalog, STR("other"), packed, NULL));
+    assert_speaks(s, "POST /v1/sent", OPERATOR, "other", "fixed|other|k5|");
+    tenant.suspended = true;
+    tenant.status = STENTOR__V1__TENANT_STATUS__TENANT_STATUS_DELETING;
+    assert_true(event_pack(&tenant.base, s->arena, &packed, NULL));
+    assert_true(catalog_tenant_changed(s->catalog, STR("other"), packed, NULL));
+    assert_speaks(s, "POST /v1/sent", OPERATOR, "other", "urn:stentor:problem:tenant-deleting");
+}
+
 static void an_operator_reaches_a_suspended_tenant_and_sends_nothing_for_it(void **state)
 {
     Scene *s = *state;
@@ -368,7 +389,6 @@ static void an_operator_reaches_a_suspended_tenant_and_sends_nothing_for_it(void
     assert_true(catalog_tenant_changed(s->catalog, STR("acme"), packed, NULL));
     assert_speaks(s, "GET /v1/things/7", OPERATOR, "acme", "get|acme|k5|");
     assert_speaks(s, "POST /v1/sent", OPERATOR, "acme", "tenant-suspended");
-    assert_speaks(s, "POST /v1/sent", OPERATOR, "other", "fixed|other|k5|");
     assert_speaks(s, "GET /v1/things/7", KEY, "acme", "tenant-suspended");
 }
 
@@ -528,6 +548,8 @@ int main(void)
             an_operator_speaks_for_any_tenant_and_every_other_key_for_its_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             an_operator_reaches_a_suspended_tenant_and_sends_nothing_for_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            for_a_tenant_that_is_not_known_nothing_is_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             finding_11_a_key_gets_no_further_than_its_scopes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

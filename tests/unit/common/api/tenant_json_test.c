@@ -12,14 +12,20 @@
 #include "common/api/tenant_json.h"
 
 #define WHOLE                                                                                      \
-    "\"name\":\"Acme\",\"suspended\":false,\"locale\":\"de-DE\",\"time_zone\":\"Europe/Berlin\","  \
+    "\"name\":\"Acme\",\"status\":\"active\",\"suspended\":false,\"region\":\"eu-west\","          \
+    "\"locale\":\"de-DE\",\"time_zone\":\"Europe/Berlin\","                                        \
     "\"sender_address\":\"hello@acme.example\",\"sender_name\":\"Acme\",\"reply_to\":"             \
     "\"help@acme.example\",\"sender_domains\":["                                                   \
     "\"acme.example\",\"*.acme.example\"],\"quiet_hours\":{"                                       \
-    "\"start\":\"22:00\",\"end\":\"07:05\"},\"limits\":{\"per_minute\":5,\"per_day\":0},"          \
-    "\"recipient_limits\":{\"per_minute\":0,\"per_day\":9},\"over_limit\":\"suppress\","           \
+    "\"start\":\"22:00\",\"end\":\"07:05\"},\"limits\":{\"per_minute\":5,\"per_day\":0,"           \
+    "\"channels\":{\"email\":{\"per_minute\":1,\"per_day\":2},"                                    \
+    "\"sms\":{\"per_minute\":0,\"per_day\":3}}},"                                                  \
+    "\"recipient_limits\":{\"per_minute\":0,\"per_day\":9,\"channels\":{"                          \
+    "\"push\":{\"per_minute\":0,\"per_day\":4}}},\"over_limit\":\"suppress\","                     \
     "\"guardian_routing\":\"copy\",\"shared_addresses\":\"refuse\",\"retention\":{\"marketing\":"  \
     "\"brief\",\"social\":\"record\"},"                                                            \
+    "\"notification_policy\":{\"channels\":{\"voice\":false},"                                     \
+    "\"categories\":{\"marketing\":false,\"social\":false}},"                                      \
     "\"physical_address\":\"1 Main St\\nTown\",\"address_footer\":\"every\",\"theme\":{"           \
     "\"logo_url\":\"https://acme.example/l.png\"}}"
 
@@ -50,7 +56,10 @@ static void what_is_printed_can_be_read_back(void **state)
     (void)state;
     Arena *arena = arena_new(0);
     Stentor__V1__Tenant tenant;
-    assert_int_equal(read_it("{\"tenant\":\"acme\"," WHOLE, arena, &tenant).status, 0);
+    Problem problem = read_it("{\"tenant\":\"acme\"," WHOLE, arena, &tenant);
+    if (problem.status != 0) {
+        fail_msg("%s: %s", problem.field, problem.detail);
+    }
     assert_prints(&tenant, "{\"tenant\":\"acme\"," WHOLE);
     arena_free(arena);
 }
@@ -64,7 +73,8 @@ static void nothing_said_is_nothing_set(void **state)
     assert_null(tenant.quiet_hours);
     assert_null(tenant.tenant_limits);
     assert_prints(
-        &tenant, "{\"tenant\":\"acme\",\"suspended\":false,\"over_limit\":\"defer\",\"theme\":{}}");
+        &tenant, "{\"tenant\":\"acme\",\"status\":\"active\",\"suspended\":false,"
+                 "\"over_limit\":\"defer\",\"theme\":{}}");
     arena_free(arena);
 }
 
@@ -97,6 +107,21 @@ static void a_wrong_setting_is_named(void **state)
         {"{\"retention\":{\"newsletters\":\"brief\"}}", "retention.newsletters"},
         {"{\"retention\":{\"marketing\":\"forever\"}}", "retention.marketing"},
         {"{\"retention\":{\"marketing\":24}}", "retention.marketing"},
+        {"{\"status\":\"asleep\"}", "status"},
+        {"{\"status\":\"active\",\"suspended\":true}", "status"},
+        {"{\"region\":\"a\\nb\"}", "region"},
+        {"{\"region\":\"0123456789012345678901234567890123456789012345678901234567890123456789\"}",
+         "region"},
+        {"{\"limits\":{\"channels\":{\"fax\":{\"per_day\":1}}}}", "limits.channels.fax"},
+        {"{\"limits\":{\"channels\":{\"sms\":{\"per_day\":-1}}}}", "limits.channels.sms.per_day"},
+        {"{\"limits\":{\"channels\":{\"sms\":7}}}", "limits.channels.sms"},
+        {"{\"recipient_limits\":{\"channels\":{\"sms\":{\"a\":1}}}}",
+         "recipient_limits.channels.sms.a"},
+        {"{\"notification_policy\":{\"channels\":{\"fax\":false}}}",
+         "notification_policy.channels.fax"},
+        {"{\"notification_policy\":{\"categories\":{\"social\":\"no\"}}}",
+         "notification_policy.categories.social"},
+        {"{\"notification_policy\":{\"hours\":{}}}", "notification_policy.hours"},
         {"{\"unknown\":1}", "unknown"},
     };
     (void)state;
@@ -136,6 +161,7 @@ static void a_merge_patch_changes_what_it_names_and_null_takes_away(void **state
         json_t *merged = tenant_json_merge(&tenant, patch);
         (void)json_object_del(merged, "tenant");
         (void)json_object_del(merged, "suspended");
+        (void)json_object_del(merged, "status");
         (void)json_object_del(merged, "over_limit");
         (void)json_object_del(merged, "guardian_routing");
         char *text = json_dumps(merged, JSON_COMPACT | JSON_SORT_KEYS);
@@ -149,10 +175,43 @@ static void a_merge_patch_changes_what_it_names_and_null_takes_away(void **state
     }
 }
 
+static void of_status_and_suspended_the_one_that_is_named_counts(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Stentor__V1__Tenant tenant;
+    static const char *const rows[][3] = {
+        {"deleting", "{\"suspended\":false}", "active"},
+        {"active", "{\"status\":\"deleting\"}", "deleting"},
+        {"deleting", "{\"name\":\"B\"}", "deleting"},
+        {"deleting", "{\"suspended\":true}", "suspended"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        stentor__v1__tenant__init(&tenant);
+        tenant.tenant = arena_cstr(arena, STR("acme"));
+        assert_true(tenant_status_set(&tenant, str_from(rows[i][0])));
+        json_t *patch = json_loads(rows[i][1], 0, NULL);
+        json_t *merged = tenant_json_merge(&tenant, patch);
+        char *text = json_dumps(merged, JSON_COMPACT);
+        assert_int_equal(read_it(text, arena, &tenant).status, 0);
+        assert_string_equal(tenant_status_name(&tenant), rows[i][2]);
+        free(text);
+        json_decref(merged);
+        json_decref(patch);
+    }
+    tenant.status =
+        STENTOR__V1__TENANT_STATUS__TENANT_STATUS_DELETING; // an earlier release lifted it
+    tenant.suspended = false;
+    assert_string_equal(tenant_status_name(&tenant), "active");
+    assert_false(tenant_status_set(&tenant, STR("ACTIVE")));
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_merge_patch_changes_what_it_names_and_null_takes_away),
+        cmocka_unit_test(of_status_and_suspended_the_one_that_is_named_counts),
         cmocka_unit_test(what_is_printed_can_be_read_back),
         cmocka_unit_test(nothing_said_is_nothing_set),
         cmocka_unit_test(a_wrong_setting_is_named),

@@ -220,6 +220,55 @@ static void finding_02_a_tenant_that_cannot_be_read_counts_as_suspended(void **s
     assert_false(catalog_is_suspended(f->catalog, STR("acme")));
 }
 
+static TenantStanding standing(const Fixture *f, const char *tenant)
+{
+    return catalog_standing(f->catalog, str_from(tenant));
+}
+
+static void only_a_tenant_with_an_entry_and_the_platform_are_known(void **state)
+{
+    Fixture *f = *state;
+    Error err = {0};
+    Str bytes = STR_EMPTY;
+    Stentor__V1__Tenant tenant;
+    assert_int_equal(standing(f, "acme"), STANDING_UNKNOWN);
+    assert_int_equal(standing(f, "platform"), STANDING_ACTIVE);
+    assert_false(catalog_may_send(f->catalog, STR("acme"), &err));
+    assert_int_equal(err.kind, ERROR_PERMANENT);
+    assert_non_null(strstr(err.text, "stentor tenant put acme"));
+    stentor__v1__tenant__init(&tenant);
+    tenant.tenant = arena_cstr(f->arena, STR("acme"));
+    assert_true(event_pack(&tenant.base, f->arena, &bytes, NULL));
+    assert_true(catalog_tenant_changed(f->catalog, STR("acme"), bytes, NULL));
+    assert_int_equal(standing(f, "acme"), STANDING_ACTIVE);
+    assert_true(catalog_may_send(f->catalog, STR("acme"), &err));
+    assert_true(catalog_tenant_changed(f->catalog, STR("acme"), STR_EMPTY, NULL));
+    assert_int_equal(standing(f, "acme"), STANDING_UNKNOWN);
+    catalog_tenant_unreadable(f->catalog, STR("acme"));
+    assert_int_equal(standing(f, "acme"), STANDING_SUSPENDED);
+    catalog_accept_unknown(f->catalog);
+    assert_int_equal(standing(f, "other"), STANDING_ACTIVE);
+}
+
+static void a_tenant_that_is_being_deleted_is_suspended_too(void **state)
+{
+    Fixture *f = *state;
+    Error err = {0};
+    Str bytes = STR_EMPTY;
+    Stentor__V1__Tenant tenant;
+    stentor__v1__tenant__init(&tenant);
+    tenant.tenant = arena_cstr(f->arena, STR("acme"));
+    tenant.status = STENTOR__V1__TENANT_STATUS__TENANT_STATUS_DELETING;
+    for (int suspended = 1; suspended >= 0; suspended--) {
+        tenant.suspended = suspended; // an earlier release lifts it by this alone
+        assert_true(event_pack(&tenant.base, f->arena, &bytes, NULL));
+        assert_true(catalog_tenant_changed(f->catalog, STR("acme"), bytes, NULL));
+        assert_int_equal(standing(f, "acme"), suspended ? STANDING_DELETING : STANDING_ACTIVE);
+        assert_int_equal(catalog_is_suspended(f->catalog, STR("acme")), suspended);
+        assert_int_equal(catalog_may_send(f->catalog, STR("acme"), &err), !suspended);
+    }
+}
+
 static bool put_tenant(Fixture *f, Stentor__V1__Tenant *tenant, Error *err)
 {
     tenant->tenant = arena_cstr(f->arena, STR("acme"));
@@ -333,8 +382,7 @@ static bool put_on(
     event.channel = (Stentor__V1__Channel)channel;
     Str bytes = STR_EMPTY;
     assert_true(event_pack(&event.base, f->arena, &bytes, NULL));
-    return catalog_template_changed(
-        f->catalog, STR("acme"), str_from(subject_key), bytes, NULL);
+    return catalog_template_changed(f->catalog, STR("acme"), str_from(subject_key), bytes, NULL);
 }
 
 // The version that a request of the channel gets, or why it gets none.
@@ -573,6 +621,10 @@ int main(void)
             an_entry_for_another_tenant_or_of_garbage_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tenant_is_suspended_and_released, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
+            only_a_tenant_with_an_entry_and_the_platform_are_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_tenant_that_is_being_deleted_is_suspended_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
             finding_02_a_tenant_that_cannot_be_read_counts_as_suspended, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_tenants_settings_are_known_and_forgotten, set_up, tear_down),
@@ -586,8 +638,7 @@ int main(void)
             a_subject_without_a_channel_is_read_as_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             an_old_draft_that_moves_to_another_channel_leaves_the_first, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            templates_are_listed_by_key_and_channel, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(templates_are_listed_by_key_and_channel, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             each_version_has_its_own_required_variables, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

@@ -382,6 +382,40 @@ static void what_is_scheduled_into_the_night_waits_for_the_morning(void **state)
     expect(f, GATE_DEFER, GATE_SCHEDULE, NIGHT);
 }
 
+static void a_limit_of_a_channel_counts_beside_the_others(void **state)
+{
+    Fixture *f = *state;
+    f->tenant.channel_limits[CHANNEL_SMS].per_minute = 1;
+    f->facts.channel_place = (LimitPlace){2, 2};
+    expect(f, GATE_GO, GATE_NO_REASON, NULL); // it is an e-mail
+    f->tenant.channel_limits[CHANNEL_EMAIL].per_minute = 1;
+    expect(f, GATE_DEFER, GATE_RATE_LIMIT, "2026-05-01T12:01:00Z");
+    f->facts.priority = PRIORITY_CRITICAL;
+    expect(f, GATE_GO, GATE_NO_REASON, NULL);
+    f->tenant.recipient_channel_limits[CHANNEL_EMAIL].per_day = 1;
+    f->facts.recipient_channel_place = (LimitPlace){2, 2};
+    expect(f, GATE_DEFER, GATE_RATE_LIMIT, "2026-05-02T00:00:00Z");
+    f->tenant.over_limit = OVER_LIMIT_SUPPRESS;
+    expect(f, GATE_SUPPRESS, GATE_RATE_LIMIT, NULL);
+}
+
+static void the_tenants_policy_switches_channels_and_categories_off(void **state)
+{
+    Fixture *f = *state;
+    f->tenant.channels_off = 1U << CHANNEL_SMS;
+    f->tenant.categories_off = 1U << CATEGORY_SOCIAL;
+    f->facts.category = CATEGORY_BILLING;
+    expect(f, GATE_GO, GATE_NO_REASON, NULL);
+    f->facts.category = CATEGORY_SOCIAL;
+    f->facts.priority = PRIORITY_CRITICAL;
+    expect(f, GATE_SUPPRESS, GATE_TENANT_POLICY, NULL);
+    f->facts.category = CATEGORY_BILLING;
+    f->facts.channel = CHANNEL_SMS;
+    expect(f, GATE_SUPPRESS, GATE_TENANT_POLICY, NULL);
+    f->tenant.suspended = true;
+    expect(f, GATE_SUPPRESS, GATE_TENANT_SUSPENDED, NULL);
+}
+
 static void over_the_limit_it_waits_for_its_turn_or_is_suppressed(void **state)
 {
     Fixture *f = *state;
@@ -542,6 +576,8 @@ int main(void)
         TEST(the_recipients_own_quiet_hours_and_zone_win),
         TEST(what_is_scheduled_into_the_night_waits_for_the_morning),
         TEST(over_the_limit_it_waits_for_its_turn_or_is_suppressed),
+        TEST(a_limit_of_a_channel_counts_beside_the_others),
+        TEST(the_tenants_policy_switches_channels_and_categories_off),
         TEST(a_digest_of_the_night_goes_out_in_the_morning),
         TEST(what_would_expire_while_it_waits_is_refused_at_once),
         TEST(a_minors_notification_is_routed_as_the_record_or_the_tenant_says),

@@ -59,6 +59,9 @@ static void finding_11_the_operators_fields_are_kept_and_may_be_repeated(void **
     assert_verdict(STORED, "{}", TENANT_FINE, "");
     assert_verdict(STORED, STORED, TENANT_FINE, "");
     assert_verdict(STORED, "{\"suspended\":false,\"tenant\":\"acme\"}", TENANT_FINE, "");
+    assert_verdict(STORED, "{\"status\":\"active\",\"suspended\":false}", TENANT_FINE, "");
+    assert_verdict(
+        STORED, "{\"notification_policy\":{\"channels\":{\"sms\":true}}}", TENANT_FINE, "");
     assert_verdict(NULL, "{\"limits\":{\"per_day\":0},\"over_limit\":\"defer\"}", TENANT_FINE, "");
     assert_verdict(NULL, "{\"sender_domains\":[]}", TENANT_FINE, "");
 }
@@ -67,6 +70,11 @@ static void finding_11_the_operators_fields_do_not_change(void **state)
 {
     static const char *const cases[][2] = {
         {"{\"suspended\":true}", "suspended"},
+        {"{\"status\":\"deleting\"}", "status"},
+        {"{\"region\":\"eu\"}", "region"},
+        {"{\"notification_policy\":{\"channels\":{\"sms\":false}}}", "notification_policy"},
+        {"{\"limits\":{\"per_minute\":5,\"per_day\":0,\"channels\":{\"sms\":{\"per_day\":1}}}}",
+         "limits"},
         {"{\"sender_domains\":[]}", "sender_domains"},
         {"{\"sender_domains\":null}", "sender_domains"},
         {"{\"sender_domains\":[\"acme.test\",\"beta.test\"]}", "sender_domains"},

@@ -592,6 +592,55 @@ static void a_recipients_limit_counts_only_what_is_not_refused(void **state)
     assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM ingest.gate_counters"), "2");
 }
 
+static Stentor__V1__ChannelLimits *limit_a_channel(Scene *s, Channel channel, uint32_t a_day)
+{
+    Stentor__V1__ChannelLimits *one = arena_alloc(s->arena, sizeof *one);
+    stentor__v1__channel_limits__init(one);
+    one->channel = (Stentor__V1__Channel)channel;
+    one->limits = arena_alloc(s->arena, sizeof *one->limits);
+    stentor__v1__limits__init(one->limits);
+    one->limits->per_day = a_day;
+    return one;
+}
+
+static void each_channel_has_counters_of_its_own(void **state)
+{
+    Scene *s = *state;
+    Stentor__V1__ChannelLimits *of_tenant[] = {limit_a_channel(s, CHANNEL_EMAIL, 3)};
+    Stentor__V1__ChannelLimits *of_recipient[] = {limit_a_channel(s, CHANNEL_EMAIL, 2)};
+    Stentor__V1__Limits all;
+    Stentor__V1__Tenant tenant;
+    stentor__v1__limits__init(&all);
+    stentor__v1__tenant__init(&tenant);
+    all.per_day = 100;
+    tenant.tenant_limits = &all;
+    tenant.channel_limits = of_tenant;
+    tenant.n_channel_limits = 1;
+    tenant.recipient_channel_limits = of_recipient;
+    tenant.n_recipient_channel_limits = 1;
+    tenant.over_limit = STENTOR__V1__OVER_LIMIT__OVER_LIMIT_SUPPRESS;
+    put_tenant(s, &tenant);
+    Notice *a[3];
+    for (int i = 0; i < 3; i++) {
+        a[i] = ask(s, "", "a@example.com");
+    }
+    Notice *text = ask(s, "", "+4915112345678");
+    text->request.channel = CHANNEL_SMS;
+    Notice *b = ask(s, "", "b@example.com");
+    decide(s);
+    expect(a[0], GATE_GO, GATE_NO_REASON);
+    expect(a[1], GATE_GO, GATE_NO_REASON);
+    expect(a[2], GATE_SUPPRESS, GATE_RATE_LIMIT); // its third, by the recipient's limit
+    expect(text, GATE_GO, GATE_NO_REASON);
+    expect(b, GATE_SUPPRESS, GATE_RATE_LIMIT); // the tenant's fourth e-mail
+    assert_string_equal(
+        admin_value(
+            s->admin, "SELECT string_agg(CASE WHEN length(subject) > 20 THEN 'hash' || "
+                      "right(subject, 6) ELSE subject END || '=' || day_used, ' ' ORDER BY "
+                      "length(subject), day_used) FROM ingest.gate_counters"),
+        "=5 :email=4 hash:email=1 hash:email=3");
+}
+
 static void a_minors_notification_is_copied_or_redirected(void **state)
 {
     Scene *s = *state;
@@ -691,6 +740,7 @@ int main(void)
         TEST(a_tenants_limit_is_shared_by_all_groups),
         TEST(what_a_minutes_limit_suppresses_takes_nothing_of_the_day),
         TEST(a_recipients_limit_counts_only_what_is_not_refused),
+        TEST(each_channel_has_counters_of_its_own),
         TEST(a_minors_notification_is_copied_or_redirected),
         TEST(without_a_guardian_no_redirect_is_possible),
         TEST(another_tenants_people_are_not_seen),
