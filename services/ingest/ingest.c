@@ -32,6 +32,7 @@ typedef struct IngestOptions {
     int64_t sweep_age_ms;
     int64_t batch_lease_ms;
     int64_t kept_days;
+    const char *unknown_tenants;
     const char *retention_classes;
     int64_t share_per_s;
     int64_t cleanup_every_s;
@@ -109,6 +110,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_INGEST_KEPT_DAYS", OPTION_INT, offsetof(IngestOptions, kept_days),
      "35", 31, 36500, false,
      "days that ended requests, and the members of ended batches, are kept; an audit looks back so far"},
+    {"STENTOR_INGEST_UNKNOWN_TENANTS", OPTION_TEXT, offsetof(IngestOptions, unknown_tenants),
+     "refuse", 0, 0, false,
+     "what is sent for a tenant without settings: refuse, or accept: as before there was this option"},
     {"STENTOR_RETENTION_CLASSES", OPTION_TEXT, offsetof(IngestOptions, retention_classes),
      "", 0, 0, false,
      "retention class (record, standard, brief) by category: marketing=brief,social=brief; a tenant's setting wins"},
@@ -419,10 +423,24 @@ static void build_parts(Ingest *in)
     build_key_work(in);
 }
 
+static bool unknown_tenants_read(const char *text, bool *ret_accepts, Error *err)
+{
+    *ret_accepts = str_eq(str_from(text), STR("accept"));
+    return *ret_accepts || str_eq(str_from(text), STR("refuse")) ||
+           error_set(
+               err, ERROR_CONFIG,
+               "STENTOR_INGEST_UNKNOWN_TENANTS: '%.40s' is neither refuse nor accept", text);
+}
+
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
 {
     const IngestOptions *o = options;
     RetentionClasses classes;
+    bool accepts_unknown = false;
+    if (!unknown_tenants_read(o->unknown_tenants, &accepts_unknown, err)) {
+        service_wrong_options(service);
+        return false;
+    }
     if (!retention_classes_parse(str_from(o->retention_classes), &classes, err)) {
         service_wrong_options(service);
         return error_wrap(err, "STENTOR_RETENTION_CLASSES");
@@ -451,6 +469,9 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     ingest_metrics_init(&in->metrics, service_metrics(service));
     build_parts(in);
     catalog_set_classes(in->configured.catalog, &classes);
+    if (accepts_unknown) {
+        catalog_accept_unknown(in->configured.catalog);
+    }
     in->database_seen_us = clock_mono_us();
     in->tick.data = in;
     (void)uv_timer_init(service_loop(service), &in->tick);

@@ -87,8 +87,11 @@ class Shop:
     def query(self, sql, *params):
         return self.pipeline.postgres.query(sql, *params)
 
-    def order(self, **fields):
-        return Order(self, **fields)
+    def order(self, tenant=TENANT, **fields):
+        """Of a tenant that is made here when it is not the pipeline's own."""
+        if tenant not in (TENANT, "platform"):
+            self.pipeline.cli("tenant", "put", tenant)
+        return Order(self, tenant=tenant, **fields)
 
     def put_mails(self):
         """The three mails of deploy/examples/orders."""

@@ -3,6 +3,7 @@
 
 #include "common/api/api_key.h"
 #include "common/base/clock.h"
+#include "common/base/map.h"
 #include "common/codec/event.h"
 #include "common/model/sender_domain.h"
 #include "services/cli/config/config_walk.h"
@@ -24,6 +25,8 @@ typedef struct Reading {
     size_t keys; // in force
     Names without_scopes;
     Names ending;
+    Names unknown; // tenants that have a key and no settings
+    Map *known;    // tenants that have settings
     size_t tenants;
     Names unverified;
 } Reading;
@@ -42,6 +45,19 @@ static void add_name(const Reading *reading, Names *names, const char *name, con
     names->count++;
 }
 
+static void note_unknown(Reading *reading, const Stentor__V1__ApiKey *key)
+{
+    Str tenant = str_from(key->tenant);
+    if (str_eq(tenant, STR("platform")) || map_get(reading->known, tenant) != NULL) {
+        return;
+    }
+    map_put(reading->known, tenant, reading); // each is named once
+    Arena *arena = reading->cli->arena;
+    add_name(
+        reading, &reading->unknown, arena_printf(arena, "%.32s", key->tenant),
+        arena_printf(arena, "stentor tenant put %.32s", key->tenant));
+}
+
 static bool take_key(void *ctx, const BusMessage *message, const char *reason, Error *err)
 {
     (void)err;
@@ -56,6 +72,7 @@ static bool take_key(void *ctx, const BusMessage *message, const char *reason, E
         return true;
     }
     reading->keys++;
+    note_unknown(reading, key);
     const char *name = arena_printf(arena, "%.32s/%.64s", key->tenant, key->key_id);
     if (key->n_scopes == 0) {
         add_name(
@@ -85,6 +102,7 @@ static bool take_tenant(void *ctx, const BusMessage *message, const char *reason
         return true;
     }
     reading->tenants++;
+    map_put(reading->known, str_from(tenant->tenant), reading);
     const SenderRule rule = {tenant->sender_domains, tenant->n_sender_domains, STR_EMPTY};
     Str address = str_from(tenant->sender_address);
     if (address.len > 0 && !sender_may_use(&rule, address)) {
@@ -104,6 +122,16 @@ static ConfigRemark remark_keys(const Reading *reading)
     Arena *arena = reading->cli->arena;
     const Names *old = &reading->without_scopes;
     const Names *ending = &reading->ending;
+    const Names *unknown = &reading->unknown;
+    if (unknown->count > 0) {
+        return (ConfigRemark){
+            true,
+            arena_printf(
+                arena,
+                "%zu tenant%s with a key and without settings: ingest refuses what it sends: %s "
+                "(HINT: %s)",
+                unknown->count, unknown->count == 1 ? "" : "s", unknown->text, unknown->remedy)};
+    }
     if (old->count > 0) {
         return (ConfigRemark){
             true, arena_printf(
@@ -139,11 +167,13 @@ static ConfigRemark remark_senders(const Reading *reading)
 bool doctor_config_read(
     Session *session, Cli *cli, ConfigRemark *ret_keys, ConfigRemark *ret_senders, Error *err)
 {
-    Reading reading = {.cli = cli, .scratch = arena_new(0), .now_us = clock_now_us()};
+    Reading reading = {
+        .cli = cli, .scratch = arena_new(0), .now_us = clock_now_us(), .known = map_new(NULL)};
     bool ok =
-        config_walk(session, &(ConfigPart){.filter = "cfg.apikey.>"}, take_key, &reading, err) &&
-        config_walk(session, &(ConfigPart){.filter = "cfg.tenant.>"}, take_tenant, &reading, err);
+        config_walk(session, &(ConfigPart){.filter = "cfg.tenant.>"}, take_tenant, &reading, err) &&
+        config_walk(session, &(ConfigPart){.filter = "cfg.apikey.>"}, take_key, &reading, err);
     arena_free(reading.scratch);
+    map_free(reading.known);
     if (ok) {
         *ret_keys = remark_keys(&reading);
         *ret_senders = remark_senders(&reading);

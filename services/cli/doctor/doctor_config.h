@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What doctor finds about the tenants in CONFIG: API keys that may do everything because they are
-// older than scopes, keys that end soon, senders that nothing has verified.
+// older than scopes or whose tenant has no settings, keys that end soon, senders that nothing has
+// verified.
 #pragma once
 
 #include "common/session/session.h"

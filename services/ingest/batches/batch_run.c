@@ -230,7 +230,12 @@ static void on_db_renewed(void *ctx, DbTxn *txn, const Error *err)
 static bool has_room(Run *run, size_t count)
 {
     const BatchRunner *r = run->runner;
-    if (catalog_is_suspended(r->options.catalog, run->row.tenant)) {
+    TenantStanding standing = catalog_standing(r->options.catalog, run->row.tenant);
+    if (standing == STANDING_DELETING) {
+        run_fail(run, "the tenant is being deleted");
+        return false;
+    }
+    if (standing != STANDING_ACTIVE) {
         run_wait_ms(run, SUSPENDED_MS);
         return false;
     }

@@ -21,8 +21,8 @@
 
 enum {
     BATCH_MAX = 256,
-    TEMPLATE_WAITS = 5, // deliveries granted to a template that was put just before the command
-    TEMPLATE_WAIT_MS = 300,
+    WAITS = 5, // deliveries granted to a template or a tenant that was put just before the command
+    WAIT_MS = 300,
 };
 
 struct Commands {
@@ -200,13 +200,13 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
     FieldError wrong = {.field = ""};
     Refusal refusal = REFUSED_INVALID;
     bool ok = command_read(delivery->message.payload, now_us, delivery->arena, &c->request, &err);
-    if (ok && catalog_is_suspended(commands->catalog, tenant)) {
+    if (ok && !catalog_may_send(commands->catalog, tenant, &err)) {
         refusal = REFUSED_SUSPENDED;
-        ok = error_set(&err, ERROR_PERMANENT, "tenant '%.*s' is suspended", STR_ARG(tenant));
+        ok = false;
     }
     if (ok && !catalog_freeze(commands->catalog, tenant, &c->request, delivery->arena, &wrong)) {
-        if (delivery->message.delivered < TEMPLATE_WAITS) {
-            delivery_redeliver(delivery, TEMPLATE_WAIT_MS);
+        if (delivery->message.delivered < WAITS) {
+            delivery_redeliver(delivery, WAIT_MS);
             return;
         }
         ok = error_set(&err, ERROR_PERMANENT, "field '%s': %s", wrong.field, wrong.text);
@@ -260,7 +260,24 @@ static void take_clean_up(Commands *commands, Delivery *delivery, Str type)
     delivery_settle(delivery, ok ? NULL : &err);
 }
 
-// false: the subject is none of EVENTS, so the message is acknowledged and dropped.
+// Nothing is sent for a tenant that no operator has made. Its entry may be on its way.
+static bool take_unknown(Commands *commands, Delivery *delivery, Str tenant)
+{
+    Error err = {0};
+    if (catalog_standing(commands->catalog, tenant) != STANDING_UNKNOWN) {
+        return false;
+    }
+    if (delivery->message.delivered < WAITS) {
+        delivery_redeliver(delivery, WAIT_MS);
+        return true;
+    }
+    (void)catalog_may_send(commands->catalog, tenant, &err);
+    metric_add(commands->metrics->api.refused[REFUSED_UNKNOWN_TENANT], 1);
+    delivery_settle(delivery, &err);
+    return true;
+}
+
+// false: it is settled, or will be.
 static bool take_delivery(
     Commands *commands, Delivery *delivery, int64_t now_us, EventDelivery *ret)
 {
@@ -270,12 +287,17 @@ static bool take_delivery(
         delivery_settle(delivery, NULL);
         return false;
     }
-    if (str_eq(ret->type, STR("notify"))) {
+    Str plain = event_type_plain(ret->type);
+    bool notifies = str_eq(ret->type, STR("notify"));
+    bool resends = str_eq(plain, STR(RESEND_EVENT_TYPE));
+    if ((notifies || resends) && take_unknown(commands, delivery, ret->tenant)) {
+        return false;
+    }
+    if (notifies) {
         take_command(commands, delivery, ret->tenant, now_us);
         return false;
     }
-    Str plain = event_type_plain(ret->type);
-    if (str_eq(plain, STR(RESEND_EVENT_TYPE))) {
+    if (resends) {
         resends_take(commands->resends, delivery, ret->tenant, ret->type);
         return false;
     }

@@ -10,7 +10,7 @@
 #include "services/ingest/triggers/recipient_lookup.h"
 
 enum {
-    WAITS = 5, // deliveries granted to a template or a recipient that was put just before the event
+    WAITS = 5, // deliveries granted to a tenant, template or recipient put just before the event
     WAIT_MS = 300,
 };
 
@@ -362,20 +362,62 @@ static void cancel_one(Work *w, const Stentor__V1__Trigger *trigger)
     }
 }
 
+static bool is_unknown(const Work *w, Str tenant)
+{
+    return catalog_standing(w->triggers->options.catalog, tenant) == STANDING_UNKNOWN;
+}
+
+// A trigger of the platform and a tenant that no operator has made: nothing is sent for it.
+static void refuse_one(Work *w, const Stentor__V1__Trigger *trigger)
+{
+    Error err = {0};
+    const TriggersOptions *o = &w->triggers->options;
+    metric_add(o->metrics->api.refused[REFUSED_UNKNOWN_TENANT], 1);
+    (void)catalog_may_send(o->catalog, w->event.tenant, &err);
+    fail_text(w, add_answer(w, trigger), &err);
+}
+
+typedef struct Matches {
+    const Stentor__V1__Trigger **making, **cancelling;
+    size_t makes, cancels;
+} Matches;
+
+static void plan_matches(Work *w, const Matches *found, bool unknown, int64_t now_us)
+{
+    w->answers = arena_array(w->delivery->arena, found->makes + found->cancels, sizeof *w->answers);
+    for (size_t i = 0; i < found->cancels; i++) {
+        if (is_wanted(w, found->cancelling[i])) {
+            cancel_one(w, found->cancelling[i]);
+        }
+    }
+    for (size_t i = 0; i < found->makes; i++) {
+        if (is_wanted(w, found->making[i]) && unknown) {
+            refuse_one(w, found->making[i]);
+        } else if (is_wanted(w, found->making[i])) {
+            plan_one(w, found->making[i], now_us);
+        }
+    }
+}
+
 static bool plan_event(Work *w, const EventDelivery *event, int64_t now_us, Error *err)
 {
     const TriggersOptions *o = &w->triggers->options;
     Arena *arena = event->delivery->arena;
-    size_t makes = 0;
-    size_t cancels = 0;
-    const Stentor__V1__Trigger **making =
-        trigger_match_find(o->map, event->tenant, event->type, TRIGGER_MAKES, arena, &makes);
-    const Stentor__V1__Trigger **cancelling =
-        trigger_match_find(o->map, event->tenant, event->type, TRIGGER_CANCELS, arena, &cancels);
-    if (makes + cancels == 0) {
+    Matches found = {0};
+    found.making =
+        trigger_match_find(o->map, event->tenant, event->type, TRIGGER_MAKES, arena, &found.makes);
+    found.cancelling = trigger_match_find(
+        o->map, event->tenant, event->type, TRIGGER_CANCELS, arena, &found.cancels);
+    if (found.makes + found.cancels == 0) {
         metric_add(o->metrics->commands_ignored, 1);
         delivery_settle(event->delivery, NULL);
         w->settled = true;
+        return true;
+    }
+    bool unknown = found.makes > 0 && is_unknown(w, event->tenant);
+    if (unknown && event->delivery->message.delivered < WAITS) { // its entry may be on its way
+        w->settled = true;
+        delivery_redeliver(event->delivery, WAIT_MS);
         return true;
     }
     Zone *zone = catalog_tenant(o->catalog, event->tenant)->gate.zone;
@@ -384,17 +426,7 @@ static bool plan_event(Work *w, const EventDelivery *event, int64_t now_us, Erro
         return false;
     }
     metric_add(o->metrics->trigger_events, 1);
-    w->answers = arena_array(arena, makes + cancels, sizeof *w->answers);
-    for (size_t i = 0; i < cancels; i++) {
-        if (is_wanted(w, cancelling[i])) {
-            cancel_one(w, cancelling[i]);
-        }
-    }
-    for (size_t i = 0; i < makes; i++) {
-        if (is_wanted(w, making[i])) {
-            plan_one(w, making[i], now_us);
-        }
-    }
+    plan_matches(w, &found, unknown, now_us);
     return true;
 }
 

@@ -202,6 +202,7 @@ def test_a_letter_that_cannot_be_deleted_is_not_done(limited, bus):
 
 def test_another_tenant_cannot_have_it_sent(limited, bus):
     notification = exhaust(limited)[0]
+    limited.cli("tenant", "put", OTHER)
     ask(limited, bus, notification, tenant=OTHER)
     assert f"tenant '{OTHER}' has no dead letter of '{notification}' (not known to it)" in refusal(limited, OTHER)
     assert letters_of(limited, notification) and limited.mailbox.for_notification(notification) == []
