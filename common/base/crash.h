@@ -26,13 +26,13 @@
       "what caused the event: a commit, its caller's 202, an input", "the event is stored")                                                \
     X("bus.stored", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay",                          \
       "an event is stored; of several that belong together only some", "its publisher gets the ack")                                 \
-    X("worker.letter_stored", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                     \
+    X("worker.letter_stored", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga",                             \
       "a dead letter is stored", "its input's ack")                                                                                        \
-    X("worker.unacked", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                           \
+    X("worker.unacked", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga",                                   \
       "everything that an input leads to is committed and stored", "its ack")                                                              \
-    X("guard.marked", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                             \
+    X("guard.marked", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga",                                     \
       "what came again is marked as in hand", "its worker sees it")                                                                        \
-    X("guard.lifted", "ingest renderer dispatcher digest-flusher webhook-receiver order-saga",                                             \
+    X("guard.lifted", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga",                                     \
       "the mark of what came again is lifted", "its acks")                                                                                 \
     X("projector.letter_stored", "archiver",                                                                                               \
       "a dead letter is stored", "the commit of the position behind its event")                                                            \

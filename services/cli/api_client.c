@@ -306,3 +306,13 @@ int api_client_print(Cli *cli, const char *method, const char *path, Str body)
 {
     return run(cli, method, path, NULL, body, api_client_show);
 }
+
+void api_client_warnings(Cli *cli, const json_t *answer)
+{
+    size_t i = 0;
+    json_t *warning = NULL;
+    json_array_foreach(json_object_get(answer, "warnings"), i, warning)
+    {
+        cli_note(cli, "warning: %s", json_string_value(warning));
+    }
+}

@@ -66,3 +66,5 @@ int api_client_print(Cli *cli, const char *method, const char *path, Str body);
 void api_client_dump(const json_t *json); // the document itself, as one line
 // A member's text; def: it has none.
 const char *api_client_text(const json_t *object, const char *name, const char *def);
+// What the API warned of in its answer, on stderr.
+void api_client_warnings(Cli *cli, const json_t *answer);

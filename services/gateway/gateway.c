@@ -18,6 +18,7 @@
 #include "services/gateway/tenants/api_keys_api.h"
 #include "services/gateway/tenants/inbound_keys_api.h"
 #include "services/gateway/tenants/tenant_api.h"
+#include "services/gateway/tenants/tenant_events.h"
 #include "services/gateway/triggers/triggers_api.h"
 
 enum {
@@ -31,6 +32,7 @@ typedef struct GatewayOptions {
     int64_t body_max;
     int64_t preview_cpu_ms;
     const char *channels;
+    const char *tenant_members;
     HttpLimits limits;
 } GatewayOptions;
 
@@ -58,6 +60,7 @@ typedef struct Gateway {
     NotificationApi notifications;
     ScheduledApi scheduled;
     TenantApi *tenants;
+    TenantEvents *tenant_events;
     ApiKeysApi *api_keys;
     InboundKeysApi inbound_keys;
     uv_timer_t tick;
@@ -79,6 +82,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_GATEWAY_PREVIEW_CPU_MS", OPTION_INT, offsetof(GatewayOptions, preview_cpu_ms),
      "100", 1, 60000, false,
      "CPU time in milliseconds that one template preview may take"},
+    {"STENTOR_GATEWAY_TENANT_MEMBERS", OPTION_TEXT, offsetof(GatewayOptions, tenant_members),
+     "", 0, 0, false,
+     "where events of tenants have their members, when not the usual ones: tenant=org.slug,name=org.title"},
     HTTP_LIMIT_ROWS("STENTOR_GATEWAY", GatewayOptions),
     {"STENTOR_INGEST_CHANNELS", OPTION_TEXT, offsetof(GatewayOptions, channels),
      "email", 0, 0, false,
@@ -158,7 +164,8 @@ static void begin_stop(void *state)
 {
     Gateway *g = state;
     g->phase = PHASE_DRAINING;
-    g->closing = 1;
+    g->closing = 2;
+    tenant_events_stop(g->tenant_events, on_part_closed, g);
     http_server_stop(g->server, on_part_closed, g);
     (void)uv_timer_start(&g->tick, on_timer_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
 }
@@ -196,13 +203,13 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     triggers_api_add(&g->api, &g->triggers);
     g->tenants = tenant_api_new(bus);
     tenant_api_add(&g->api, g->tenants);
-    g->api_keys = api_keys_api_new(bus, g->configured.auth);
+    g->api_keys = api_keys_api_new(bus, g->configured.auth, g->configured.catalog);
     api_keys_api_add(&g->api, g->api_keys);
     g->inbound_keys = (InboundKeysApi){bus};
     inbound_keys_api_add(&g->api, &g->inbound_keys);
 }
 
-static void build_parts(Gateway *g)
+static void build_parts(Gateway *g, const TenantMembers *members)
 {
     Bus *bus = service_bus(g->service);
     DbPool *pool = service_pool(g->service);
@@ -213,11 +220,28 @@ static void build_parts(Gateway *g)
     g->keyring = keyring_new(pool, service_master_key(g->service), &(KeyringOptions){0});
     g->wait = people_wait_new(pool);
     g->audit = audit_log_new(bus);
+    g->tenant_events = tenant_events_new(bus, members, service_metrics(g->service));
+}
+
+static bool read_options(
+    const GatewayOptions *o, TenantMembers *members, ChannelSet *delivered, Error *err)
+{
+    if (!tenant_members_parse(str_from(o->tenant_members), members, err)) {
+        return error_wrap(err, "STENTOR_GATEWAY_TENANT_MEMBERS");
+    }
+    return channel_set_parse(str_from(o->channels), delivered, err) ||
+           error_wrap(err, "STENTOR_INGEST_CHANNELS");
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
 {
     const GatewayOptions *o = options;
+    TenantMembers members;
+    ChannelSet delivered = 0;
+    if (!read_options(o, &members, &delivered, err)) {
+        service_wrong_options(service);
+        return false;
+    }
     Gateway *g = xcalloc(1, sizeof *g);
     g->service = service;
     HttpServerOptions http = {
@@ -231,15 +255,12 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         .ctx = &g->api,
     };
     // Before anything else, for it is what may fail; nothing is handled before the loop runs.
-    ChannelSet delivered = 0;
-    bool known = channel_set_parse(str_from(o->channels), &delivered, err) ||
-                 error_wrap(err, "STENTOR_INGEST_CHANNELS");
-    g->server = known ? http_server_new(service_loop(service), &http, err) : NULL;
+    g->server = http_server_new(service_loop(service), &http, err);
     if (g->server == NULL) {
         free(g);
         return false;
     }
-    build_parts(g);
+    build_parts(g, &members);
     build_routes(g, o, delivered);
     g->tick.data = g;
     (void)uv_timer_init(service_loop(service), &g->tick);
@@ -254,6 +275,7 @@ static void free_gateway(void *state)
 {
     Gateway *g = state;
     audit_log_free(g->audit);
+    tenant_events_free(g->tenant_events);
     tenant_api_free(g->tenants);
     api_keys_api_free(g->api_keys);
     keyring_free(g->keyring);

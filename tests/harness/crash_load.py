@@ -30,9 +30,9 @@ OWN = {"created_at", "id", "recipient_id", "tenant_id", "notification_id", "addr
        "vendor_message_id", "updated_at", "owner", "lease_until", "batch_id", "digest_window_id"}
 POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f"ntf.rendered.normal.{TENANT}",
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
-          "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
+          "poison.tenant": "evt.platform.TenantCreated", "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
 KINDS = ["called", "single", "batch", "campaign", "scheduled", "retry", "rejected", "endless", "command", "callback", "digest", "resend", "managed",
-         *POISON]
+         "tenant", *POISON]
 
 
 class CrashMailbox(Mailbox):
@@ -198,6 +198,8 @@ class Run:
             self.send_again()
         elif kind == "managed":
             self.manage()
+        elif kind == "tenant":
+            self.tell_of_tenant()
         else:
             self.request(kind)
 
@@ -266,6 +268,17 @@ class Run:
         body = {"identity_type": "user", "identity_id": self.tag, "name": "Ann", "addresses": [{"channel": "email", "address": self.address("managed")}]}
         self.until((200, 201), "managed", json.dumps(body).encode(), path="/v1/recipients")
 
+    def tell_of_tenant(self):
+        """A tenant of this run's own is made and suspended, the younger event first."""
+        for event, minute, data in (("TenantSuspended", 2, {}), ("TenantCreated", 1, {"name": "Inn", "region": "eu"})):
+            body = {"tenant_id": f"run-{self.number}", "occurred_at": f"2026-05-01T12:{minute:02d}:00Z", **data}
+            self.bench.nats.publish(f"evt.platform.{event}", json.dumps(body).encode(), f"{self.tag}-{event}")
+
+    def tenant(self):
+        message = self.bench.nats.message("CONFIG", last_by_subj=f"cfg.tenant.run-{self.number}.self")
+        stored = self.bench.proto.Tenant.FromString(message[1] if message else b"")
+        return stored.name, stored.region, stored.suspended
+
     def gather(self):
         """Items for one window of a recipient of this run's own."""
         items = self.bench.deferrals.accept([self.recipient()] * ITEMS, correlation_id=f"{self.tag}/item")
@@ -323,6 +336,7 @@ class Run:
             "ledger": self.by_kind(ledger, "notification_id"),
             "statuses": self.statuses(ids),
             "letters": self.letters(),
+            "tenant": self.tenant(),
             "people": dict(self.bench.rows(
                 "SELECT count(DISTINCT r.recipient_id) AS recipients, count(a.address_hash) AS addresses FROM people.recipients r"
                 " LEFT JOIN people.addresses a USING (tenant_id, recipient_id) WHERE r.identity_id = %s", self.tag)[0]),

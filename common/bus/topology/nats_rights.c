@@ -16,11 +16,12 @@ static const NatsRights rights[] = {
      "$JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.* "
      "aud.platform.erasure $JS.API.STREAM.MSG.GET.AUDIT",
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
-    // The gateway writes configuration and recipients, and nothing that becomes a mail.
+    // The gateway writes configuration and recipients, and nothing that becomes a mail. It reads tenants' events.
     {"stentor-gateway",
      "ppl.* cfg.suppression.> cfg.trigger.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> "
-     "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT",
-     "", "CONFIG", NULL},
+     "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
+     "ntf.dead.gateway.* ntf.inhand.gateway.*",
+     "EVENTS", "CONFIG IN_HAND", NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},
     {"stentor-dispatcher",

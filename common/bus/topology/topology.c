@@ -52,6 +52,7 @@ static const ConsumerSpec consumers[] = {
     {"DEFERRED",          "digest-flusher",   "stentor-digest-flusher",   30, 8192, false},
     {"INBOUND",           "webhook-receiver", "stentor-webhook-receiver", 30, 8192, false},
     {"EVENTS",            "ingest",           "stentor-ingest",           30, 8192, false},
+    {"EVENTS",            "gateway",          "stentor-gateway",          30, 8192, true},
     {"EVENTS",            "order-saga",       "stentor-order-saga",       30, 8192, true},
 };
 // clang-format on

@@ -141,6 +141,7 @@ static void note_once(const Cli *cli)
 
 static int show_made(Cli *cli, const json_t *key)
 {
+    api_client_warnings(cli, key);
     print_pairs(
         cli,
         (const char *const[]){

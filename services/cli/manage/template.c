@@ -152,8 +152,8 @@ static void set_fallbacks(Cli *cli, json_t *document)
 static bool set_facts(Cli *cli, json_t *document, Error *err)
 {
     static const char *const fields[][2] = {
-        {"version", "version"}, {"category", "category"},     {"channel", "channel"},
-        {"source", "source"},   {"provenance", "provenance"}, {"approved-by", "approved_by"},
+        {"version", "version"}, {"category", "category"},         {"channel", "channel"},
+        {"source", "source"},   {"provenance", "provenance"},     {"approved-by", "approved_by"},
         {"by", "published_by"}, {"priority", "default_priority"}, {"supersedes", "supersedes"},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
@@ -184,7 +184,7 @@ static bool build(Cli *cli, json_t **ret, Error *err)
 
 static int show_published(Cli *cli, const json_t *version)
 {
-    template_warnings(cli, version);
+    api_client_warnings(cli, version);
     print_pairs(
         cli, (const char *const[]){
                  "template", api_client_text(version, "key", ""), "version",

@@ -33,9 +33,10 @@ static void print_line(const json_t *version)
     size_t count =
         json_is_array(locales) ? json_array_size(locales) : (size_t)json_integer_value(locales);
     printf(
-        "%-24s %-10s %-9s %-9s %-14s %3zu  %.19sZ  %s%s%s%s%.20s\n", api_client_text(version, "key", ""),
-        api_client_text(version, "version", ""), api_client_text(version, "status", ""),
-        api_client_text(version, "channel", ""), api_client_text(version, "category", ""), count,
+        "%-24s %-10s %-9s %-9s %-14s %3zu  %.19sZ  %s%s%s%s%.20s\n",
+        api_client_text(version, "key", ""), api_client_text(version, "version", ""),
+        api_client_text(version, "status", ""), api_client_text(version, "channel", ""),
+        api_client_text(version, "category", ""), count,
         api_client_text(version, "published_at", ""), api_client_text(version, "published_by", ""),
         approver[0] != '\0' ? ", approved by " : "", approver,
         deprecated[0] != '\0' ? ", deprecated from " : "", deprecated);
@@ -133,19 +134,9 @@ int cmd_template_show(Cli *cli)
 
 // ---- draft, active, archived ----
 
-void template_warnings(Cli *cli, const json_t *answer)
-{
-    size_t i = 0;
-    json_t *warning = NULL;
-    json_array_foreach(json_object_get(answer, "warnings"), i, warning)
-    {
-        cli_note(cli, "warning: %s", json_string_value(warning));
-    }
-}
-
 static int show_moved(Cli *cli, const json_t *version)
 {
-    template_warnings(cli, version);
+    api_client_warnings(cli, version);
     print_pairs(
         cli, (const char *const[]){
                  "template", api_client_text(version, "key", ""), "version",
@@ -172,8 +163,7 @@ static int move(Cli *cli, const char *to, json_t *body)
 int cmd_template_activate(Cli *cli)
 {
     return move(
-        cli, "activate",
-        json_pack("{s:s*}", "approved_by", args_flag(&cli->args, "approved-by")));
+        cli, "activate", json_pack("{s:s*}", "approved_by", args_flag(&cli->args, "approved-by")));
 }
 
 int cmd_template_archive(Cli *cli)

@@ -8,5 +8,3 @@
 
 // "/v1/templates/KEY...", with --platform and --channel as its query; version NULL: not said.
 const char *template_path(Cli *cli, const char *version);
-// What the API warned of in its answer to a command that changed a template, on stderr.
-void template_warnings(Cli *cli, const json_t *answer);

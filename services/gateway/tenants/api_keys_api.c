@@ -33,6 +33,7 @@ typedef Stentor__V1__ApiKey ApiKey;
 struct ApiKeysApi {
     Bus *bus;
     Auth *auth;
+    const Catalog *catalog;
     Map *entries; // "<tenant>/<key id>" -> Entry
 };
 
@@ -58,11 +59,12 @@ struct KeyCall {
     void (*change)(KeyCall *call); // with the old one
 };
 
-ApiKeysApi *api_keys_api_new(Bus *bus, Auth *auth)
+ApiKeysApi *api_keys_api_new(Bus *bus, Auth *auth, const Catalog *catalog)
 {
     ApiKeysApi *keys = xcalloc(1, sizeof *keys);
     keys->bus = bus;
     keys->auth = auth;
+    keys->catalog = catalog;
     keys->entries = map_new(free);
     return keys;
 }
@@ -154,11 +156,25 @@ static void answer_conflict(ApiCall *call)
     api_answer_problem(call, &problem);
 }
 
+// The key works at once, and what it sends is refused until the tenant is there.
+static void warn_of_unknown(const KeyCall *call, json_t *json)
+{
+    const char *tenant = call->base->tenant;
+    if (catalog_standing(call->api->catalog, str_from(tenant)) == STANDING_UNKNOWN) {
+        const char *text = arena_printf(
+            call->base->http->arena,
+            "tenant '%s' is not known, so its notifications are refused: stentor tenant put %s",
+            tenant, tenant);
+        (void)json_object_set_new(json, "warnings", json_pack("[s]", text));
+    }
+}
+
 static void answer_made(const KeyCall *call, bool ended)
 {
     char until[CLOCK_RFC3339_SIZE];
     json_t *json = api_key_json(&call->made, call->base->http->received_at_us);
     (void)json_object_set_new(json, "key", json_string(call->whole));
+    warn_of_unknown(call, json);
     if (call->old != NULL) {
         clock_format(call->old->revoked_at_us, until);
         (void)json_object_set_new(

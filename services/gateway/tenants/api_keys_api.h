@@ -10,7 +10,7 @@
 
 typedef struct ApiKeysApi ApiKeysApi;
 
-ApiKeysApi *api_keys_api_new(Bus *bus, Auth *auth);
+ApiKeysApi *api_keys_api_new(Bus *bus, Auth *auth, const Catalog *catalog);
 void api_keys_api_free(ApiKeysApi *keys);
 // The entry changed, as `auth` has taken it already.
 void api_keys_api_changed(ApiKeysApi *keys, Str tenant, Str key_id, Str payload, uint64_t sequence);

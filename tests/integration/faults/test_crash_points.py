@@ -58,6 +58,10 @@ HOW = {
     "batch.accepted": [How("campaign"), How("campaign", number=3)],
     "batch.moved": [How("campaign"), How("campaign", number=3)],
     "gateway": [How("managed")],
+    "gateway:bus.publishing": [How("managed"), How("tenant")],
+    "gateway:bus.stored": [How("managed"), How("tenant")],
+    "gateway:worker.unacked": [How("tenant")],
+    "gateway:worker.letter_stored": [How("poison.tenant")],
     "renderer:bus.stored": [How(), How(number=2), How("endless")],
     "renderer:worker.letter_stored": [How("poison.request")],
     "dispatcher": [How("single")],
@@ -80,7 +84,7 @@ HOW = {
     # Only what comes again is marked: killed before its ack first.
     **{f"{service}:{point}": [How(kind, after="worker.unacked")] for point in ("guard.marked", "guard.lifted")
        for service, kind in {"ingest": "command", "renderer": "batch", "dispatcher": "single", "digest-flusher": "scheduled",
-                             "webhook-receiver": "callback"}.items()},
+                             "webhook-receiver": "callback", "gateway": "tenant"}.items()},
 }
 SENDING = {"dispatcher.claimed", "dispatcher.taken_over", "dispatcher.released", "smtp.enveloped", "smtp.dot_written", "smtp.answered"}
 TWICE = {"dispatcher.released", "smtp.dot_written", "smtp.answered"}  # of these: the vendor may have the mail
@@ -132,7 +136,8 @@ def uninterrupted(bench):
     assert {kind: len(rows) for kind, rows in seen["ledger"].items()} == {
         "called": 1, "single": 1, "batch": 3, "campaign": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1, "resend": 3}
     assert sorted(stage for stage, _, _ in seen["letters"].elements()) == sorted(
-        ["ingest", "renderer", "dispatcher", "digest-flusher", "webhook-receiver", "archiver", "archiver", "dispatcher", "renderer"])  # the last: what failed
+        ["ingest", "gateway", "renderer", "dispatcher", "digest-flusher", "webhook-receiver", "archiver", "archiver", "dispatcher", "renderer"])  # the last: what failed
+    assert seen["tenant"] == ("Inn", "eu", True)
     assert seen["people"] == {"recipients": 1, "addresses": 1}
     assert sum(run.mails.values()) == 14 and sum(run.unknown.values()) == 0
     return seen
