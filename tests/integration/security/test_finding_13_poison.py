@@ -124,7 +124,9 @@ def send_scheduled(shop):
 
 
 def send_events(shop):
-    """For ingest and order-saga, which read one stream."""
+    """For ingest, gateway and order-saga, which read one stream."""
+    for tenant in ("good-inn", word("gateway"), "good-hotel"):
+        shop.nats.publish("evt.platform.TenantCreated", json.dumps({"tenant_id": tenant}).encode(), f"tenant-{tenant}")
     order = shop.order().check_out()
     for i, correlation in enumerate(["good", word("ingest"), "good"]):
         command = shop.proto.NotifyCommand(to=f"command{i}@example.com", template="welcome", variables_json='{"name":"A"}', correlation_id=correlation)
@@ -162,12 +164,13 @@ def test_finding_13_a_message_that_kills_its_processes_ends_alone(shop):
         expected = collections.Counter(
             [("renderer", f"REQUEST_{lane.upper()}") for lane in LANES] + [("dispatcher", f"RENDERED_{lane.upper()}") for lane in LANES]
             + [("dispatcher", "SETTLE"), ("digest-flusher", "DEFERRED"), ("webhook-receiver", "INBOUND"), ("ingest", "EVENTS"),
-               ("order-saga", "EVENTS")])
+               ("gateway", "EVENTS"), ("order-saga", "EVENTS")])
         wait_letters(shop, sum(expected.values()))
         good = [f"good{i}@example.com" for i in range(GOOD)] + ["later0@example.com", "later1@example.com", "command0@example.com", "command2@example.com"]
         wait_until(lambda: set(good) <= {str(mail["To"]) for mail in pipeline.mailbox.mails()}, 30, "every good mail")
         wait_until(lambda: set(order.mails()) == {PLACED, COMPLETED}, 30, "the order's mails")
         pipeline.status(first, wait="opened")
+        wait_until(lambda: all(shop.nats.message("CONFIG", last_by_subj=f"cfg.tenant.good-{name}.self") for name in ("inn", "hotel")), 30, "the good tenants")
     finally:
         supervisor.end()
     found = [one for _, one in letters(shop)]
@@ -183,7 +186,7 @@ def test_finding_13_a_message_that_kills_its_processes_ends_alone(shop):
     check_mails(pipeline, good)
     # Each message is found with six deaths; those of one service share what they can.
     print("deaths:", dict(supervisor.deaths))
-    assert all(supervisor.deaths[name] >= 6 for name in ("ingest", "renderer", "dispatcher", "digest-flusher", "webhook-receiver", "order-saga"))
+    assert all(supervisor.deaths[name] >= 6 for name in ("ingest", "gateway", "renderer", "dispatcher", "digest-flusher", "webhook-receiver", "order-saga"))
 
 
 def check_mails(pipeline, good):
