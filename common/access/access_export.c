@@ -69,7 +69,9 @@ typedef struct Section {
 static const Section sections[] = {
     {"subject",
      "SELECT recipient_id, identity_type, identity_id, name AS sealed_name, locale, time_zone, quiet_start, quiet_end, minor, guardian_id,"
-     " guardian_routing, unsubscribed_at, updated_at FROM people.recipients WHERE tenant_id = $1 AND recipient_id = $2 AND $3::bytea[] IS NOT NULL", {0}},
+     " guardian_routing, (SELECT array_to_string(array_agg(l.label ORDER BY l.label), ' ') FROM people.labels l WHERE l.tenant_id = r.tenant_id"
+     " AND l.recipient_id = r.recipient_id) AS labels, unsubscribed_at, updated_at"
+     " FROM people.recipients r WHERE tenant_id = $1 AND recipient_id = $2 AND $3::bytea[] IS NOT NULL", {0}},
     {"addresses",
      "SELECT recipient_id, channel, address AS sealed_address, status, verified, is_primary, label, encode(address_hash, 'hex') AS hash"
      " FROM people.addresses WHERE tenant_id = $1 AND recipient_id = $2 AND $3::bytea[] IS NOT NULL ORDER BY position", {0}},
@@ -142,7 +144,8 @@ static json_t *order_json(Str plain, Arena *arena)
                        "quantity", (json_int_t)line->quantity, "price_micros",
                        (json_int_t)line->price_micros));
     }
-    return json_pack("{s:s, s:s, s:o}", "email", whose->address, "name", whose->name, "lines", lines);
+    return json_pack(
+        "{s:s, s:s, s:o}", "email", whose->address, "name", whose->name, "lines", lines);
 }
 
 json_t *access_opened(AccessExport *x, Str packed, Str id, const char *field, Arena *arena)

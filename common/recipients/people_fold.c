@@ -75,6 +75,19 @@ static bool check_address(const Stentor__V1__RecipientAddress *address, Error *e
     return true;
 }
 
+static bool check_labels(const Stentor__V1__Recipient *record, Error *err)
+{
+    if (record->n_labels > PEOPLE_LABELS_MAX) {
+        return error_set(err, ERROR_PERMANENT, "%zu labels", record->n_labels);
+    }
+    for (size_t i = 0; i < record->n_labels; i++) {
+        if (!id_is_key(str_from(record->labels[i]))) {
+            return error_set(err, ERROR_PERMANENT, "'%.64s' is not a label", record->labels[i]);
+        }
+    }
+    return true;
+}
+
 static bool check_record(const Stentor__V1__Recipient *record, Error *err)
 {
     const Stentor__V1__QuietHours *quiet = record->quiet_hours;
@@ -97,7 +110,7 @@ static bool check_record(const Stentor__V1__Recipient *record, Error *err)
             return false;
         }
     }
-    return true;
+    return check_labels(record, err);
 }
 
 static bool check_preference(const Stentor__V1__Preference *said, Error *err)

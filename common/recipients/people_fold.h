@@ -12,6 +12,7 @@
 enum {
     PEOPLE_EVENT_MAX = 128 * 1024, // bytes; 500 of them fit one transaction
     PEOPLE_ADDRESSES_MAX = 100,
+    PEOPLE_LABELS_MAX = 64,
 };
 
 typedef struct PreferenceFold {

@@ -14,7 +14,7 @@ static const DbStatement LOST_TAIL = {"people_lost_tail", "SELECT people.forget_
 #define FOUND(table, more) \
     "(SELECT q.ctid AS row FROM people." table " q WHERE q.tenant_id = u.tenant_id AND q.recipient_id = u.recipient_id" more " OFFSET 0) AS f"
 
-// Addresses belong to the record and go with it.
+// Addresses and labels belong to the record and go with it; labels also where an erasure has deleted the record already.
 static const DbStatement REMOVE = {"people_remove",
     "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::int8[]) AS u (tenant_id, recipient_id, sequence)),"
     " gone AS (DELETE FROM people.recipients WHERE ctid = ANY (ARRAY(SELECT f.row FROM u CROSS JOIN LATERAL "
@@ -22,6 +22,9 @@ static const DbStatement REMOVE = {"people_remove",
     "  RETURNING tenant_id, recipient_id),"
     " addresses AS (DELETE FROM people.addresses WHERE ctid = ANY (ARRAY(SELECT f.row FROM gone u CROSS JOIN LATERAL "
     FOUND("addresses", "") "))),"
+    " labels AS (DELETE FROM people.labels WHERE ctid = ANY (ARRAY(SELECT f.row FROM u CROSS JOIN LATERAL "
+    FOUND("labels", " AND NOT EXISTS (SELECT FROM people.recipients r WHERE r.tenant_id = u.tenant_id"
+                    " AND r.recipient_id = u.recipient_id AND r.sequence >= u.sequence)") "))),"
     " preferences AS (DELETE FROM people.preferences WHERE ctid = ANY (ARRAY(SELECT f.row FROM u CROSS JOIN LATERAL "
     FOUND("preferences", " AND q.sequence < u.sequence") ")))"
     " DELETE FROM people.consents WHERE ctid = ANY (ARRAY(SELECT f.row FROM u CROSS JOIN LATERAL "
@@ -40,10 +43,12 @@ static const DbStatement RECORDS = {"people_records",
     " WHERE r.sequence <= excluded.sequence"};
 
 // The whole set is written again, but only for the records that have just won.
-static const DbStatement FORGET_ADDRESSES = {"people_forget_addresses",
+static const DbStatement FORGET_PARTS = {"people_forget_parts",
     "WITH u AS MATERIALIZED (SELECT u.tenant_id, u.recipient_id"
     "  FROM unnest($1::text[], $2::text[], $3::int8[]) AS u (tenant_id, recipient_id, sequence)"
-    "  CROSS JOIN LATERAL " FOUND("recipients", " AND q.sequence = u.sequence") ")"
+    "  CROSS JOIN LATERAL " FOUND("recipients", " AND q.sequence = u.sequence") "),"
+    " labels AS (DELETE FROM people.labels WHERE ctid = ANY (ARRAY(SELECT f.row FROM u CROSS JOIN LATERAL "
+    FOUND("labels", "") ")))"
     " DELETE FROM people.addresses WHERE ctid = ANY (ARRAY(SELECT f.row FROM u CROSS JOIN LATERAL "
     FOUND("addresses", "") "))"};
 
@@ -54,6 +59,12 @@ static const DbStatement ADDRESSES = {"people_addresses",
     " FROM unnest($1::text[], $2::text[], $3::int8[], $4::text[], $5::bytea[], $6::bytea[], $7::text[], $8::bool[], $9::bool[],"
     " $10::text[], $11::int2[]) AS u (tenant_id, recipient_id, sequence, channel, hash, address, status, verified, is_primary,"
     " label, position) CROSS JOIN LATERAL " FOUND("recipients", " AND q.sequence = u.sequence")
+    " ON CONFLICT DO NOTHING"};
+
+static const DbStatement LABELS = {"people_labels",
+    "INSERT INTO people.labels (tenant_id, recipient_id, label) SELECT u.tenant_id, u.recipient_id, u.label"
+    " FROM unnest($1::text[], $2::text[], $3::int8[], $4::text[]) AS u (tenant_id, recipient_id, sequence, label)"
+    " CROSS JOIN LATERAL " FOUND("recipients", " AND q.sequence = u.sequence")
     " ON CONFLICT DO NOTHING"};
 
 // Without a record it is a row with sequence 0: the choice holds whatever comes first.
@@ -220,6 +231,25 @@ static void write_addresses(const Rows *rows)
     }
 }
 
+static void write_labels(const Rows *rows)
+{
+    DbParams *p = db_txn_add(rows->txn, &LABELS, NULL);
+    DbArray *tenant = db_array(p, DB_TEXT);
+    DbArray *id = db_array(p, DB_TEXT);
+    DbArray *sequence = db_array(p, DB_I64);
+    DbArray *label = db_array(p, DB_TEXT);
+    for (size_t i = 0; i < rows->count; i++) {
+        const PersonFold *person = rows->at[i];
+        size_t count = person->record == NULL ? 0 : person->record->n_labels;
+        for (size_t n = 0; n < count; n++) {
+            db_push_text(tenant, person->tenant);
+            db_push_text(id, person->id);
+            db_push_int(sequence, (int64_t)person->record_sequence);
+            db_push_text(label, str_from(person->record->labels[n]));
+        }
+    }
+}
+
 static void write_unsubscriptions(const Rows *rows)
 {
     DbParams *p = db_txn_add(rows->txn, &UNSUBSCRIPTIONS, NULL);
@@ -302,6 +332,7 @@ typedef struct Kinds {
     bool removals;
     bool records;
     bool addresses;
+    bool labels;
     bool unsubscriptions;
     bool preferences;
     bool consents;
@@ -319,6 +350,7 @@ static Kinds look_over(const Rows *rows)
         kinds.records = kinds.records || person->record != NULL;
         kinds.addresses =
             kinds.addresses || (person->record != NULL && person->record->n_addresses > 0);
+        kinds.labels = kinds.labels || (person->record != NULL && person->record->n_labels > 0);
         kinds.unsubscriptions = kinds.unsubscriptions || person->unsubscribed_sequence > 0;
         kinds.preferences = kinds.preferences || person->preferences != NULL;
         kinds.consents = kinds.consents || person->consents != NULL;
@@ -345,10 +377,13 @@ void people_sql_write(const PeopleFold *fold, bool lost_tail, DbTxn *txn)
     }
     if (kinds.records) {
         write_records(&rows);
-        write_keys(&rows, &FORGET_ADDRESSES, record_of);
+        write_keys(&rows, &FORGET_PARTS, record_of);
     }
     if (kinds.addresses) {
         write_addresses(&rows);
+    }
+    if (kinds.labels) {
+        write_labels(&rows);
     }
     if (kinds.unsubscriptions) {
         write_unsubscriptions(&rows);

@@ -39,6 +39,7 @@ static const DataPlace rows[] = {
     // ---- recipients ----
     {"people.recipients",  PLACE_PROJECTION,  "PEOPLE", PERSON_SEALED, BY_KEY ", " BY_ROW, ""},
     {"people.addresses",   PLACE_PROJECTION,  "PEOPLE", PERSON_SEALED, BY_KEY ", " BY_ROW, ""},
+    {"people.labels",      PLACE_PROJECTION,  "PEOPLE", PERSON_HASHED, BY_ROW, ""},
     {"people.preferences", PLACE_PROJECTION,  "PEOPLE", PERSON_HASHED, BY_ROW, ""},
     {"people.consents",    PLACE_PROJECTION,  "PEOPLE", PERSON_HASHED, BY_ROW, ""},
     {"people.positions",   PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},

@@ -295,13 +295,14 @@ const Command commands[] = {
 
     {"recipient put", "[ID]", 0, 1,
      "identity= name= email= sms= whatsapp= push= inapp= voice= webhook= locale= time-zone= quiet-hours= minor guardian= "
-     "guardian-routing= file= json",
+     "guardian-routing= label= file= json",
      "store the whole record of a recipient; without ID a new one, or the one that has the identity\n"
      "  --identity TYPE:ID            guest, user, vendor or anonymous, and your own id of the recipient\n"
      "  --name TEXT, --locale TAG, --time-zone ZONE, --quiet-hours 22:00-07:00\n"
      "  --email ADDRESS, --sms NUMBER, --whatsapp NUMBER, --voice NUMBER, --push TOKEN, --inapp ID, --webhook URL   repeatable\n"
      "  --minor                       the recipient is a minor\n"
      "  --guardian ID, --guardian-routing none|copy|redirect\n"
+     "  --label LABEL                 what you call the recipient, roles too: admin; repeatable\n"
      "  --file FILE.json              the record as the API takes it, instead of the options above", cmd_recipient_put, "Recipients"},
     {"recipient get", "[ID]", 0, 1, "address= identity= reveal json",
      "show a recipient by ID, or list those with an address or an identity\n"

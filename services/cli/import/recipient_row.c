@@ -8,6 +8,7 @@
 #include "common/model/enums.h"
 
 #define CONSENT STR("consent_")
+#define LABELS "labels" // with blanks, commas or semicolons between
 
 // Columns that are fields of the record as they stand.
 static const char *const TEXTS[] = {"id",     "identity_type", "identity_id", "name",
@@ -39,7 +40,8 @@ static bool is_column(const char *name)
     Str category = STR_EMPTY;
     return is_text(name) || channel_from_name(str_from(name), &channel) ||
            strcmp(name, "minor") == 0 || strcmp(name, "quiet_start") == 0 ||
-           strcmp(name, "quiet_end") == 0 || is_consent(name, &category);
+           strcmp(name, "quiet_end") == 0 || strcmp(name, LABELS) == 0 ||
+           is_consent(name, &category);
 }
 
 static bool check_header(const RecordColumns *columns, Error *err)
@@ -49,8 +51,8 @@ static bool check_header(const RecordColumns *columns, Error *err)
             return error_set(
                 err, ERROR_PERMANENT,
                 "unknown column '%.40s' (known: id, identity_type, identity_id, name, locale, "
-                "time_zone, quiet_start, quiet_end, minor, guardian_id, guardian_routing, a "
-                "channel, consent_<category>)",
+                "time_zone, quiet_start, quiet_end, minor, guardian_id, guardian_routing, "
+                "labels, a channel, consent_<category>)",
                 columns->names[i]);
         }
     }
@@ -77,6 +79,26 @@ static json_t *member(json_t *object, const char *name, json_t *(*make)(void))
     return value;
 }
 
+static bool is_between(char c)
+{
+    return c == ' ' || c == ',' || c == ';';
+}
+
+static void add_labels(json_t *person, const char *text)
+{
+    json_t *labels = member(person, LABELS, json_array);
+    for (const char *at = text; *at != '\0';) {
+        size_t len = 0;
+        while (at[len] != '\0' && !is_between(at[len])) {
+            len++;
+        }
+        if (len > 0) {
+            (void)json_array_append_new(labels, json_stringn(at, len));
+        }
+        at += len + (at[len] != '\0' ? 1 : 0);
+    }
+}
+
 static bool add_cell(json_t *person, const char *name, Str text, Error *err)
 {
     Str category = STR_EMPTY;
@@ -99,6 +121,9 @@ static bool add_cell(json_t *person, const char *name, Str text, Error *err)
     } else if (channel_from_name(str_from(name), &channel)) {
         json_t *entry = json_pack("{s:s, s:o}", "channel", name, "address", value);
         (void)json_array_append_new(member(person, "addresses", json_array), entry);
+    } else if (strcmp(name, LABELS) == 0) {
+        add_labels(person, json_string_value(value));
+        json_decref(value);
     } else if (strncmp(name, "quiet_", 6) == 0) {
         (void)json_object_set_new(member(person, "quiet_hours", json_object), name + 6, value);
     } else {

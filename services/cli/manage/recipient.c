@@ -73,6 +73,19 @@ static bool add_addresses(const Cli *cli, json_t *record, Error *err)
     return true;
 }
 
+static bool add_labels(const Cli *cli, json_t *record, Error *err)
+{
+    const char *label = NULL;
+    json_t *list = json_array();
+    for (int i = 0; (label = args_each(&cli->args, "label", &i)) != NULL;) {
+        if (json_array_append_new(list, json_string(label)) != 0) {
+            json_decref(list);
+            return error_set(err, ERROR_USAGE, "--label is not UTF-8");
+        }
+    }
+    return json_object_set_new(record, "labels", list) == 0;
+}
+
 static bool split_pair(
     Cli *cli, const char *text, char border, const char *flag, const char **ret_left,
     const char **ret_right, Error *err)
@@ -129,7 +142,8 @@ static bool add_flags(Cli *cli, json_t *record, Error *err)
     if (args_has(&cli->args, "minor")) {
         (void)json_object_set_new(record, "minor", json_true());
     }
-    return add_pairs(cli, record, err) && add_addresses(cli, record, err);
+    return add_pairs(cli, record, err) && add_labels(cli, record, err) &&
+           add_addresses(cli, record, err);
 }
 
 int cmd_recipient_put(Cli *cli)

@@ -58,6 +58,15 @@ static bool add_addresses(
     return true;
 }
 
+static void add_labels(Building *b, const PersonRecord *record, Stentor__V1__Recipient *out)
+{
+    out->labels = arena_array(b->arena, record->label_count + 1, sizeof *out->labels);
+    for (size_t i = 0; i < record->label_count; i++) {
+        out->labels[i] = pb_text(b->arena, record->labels[i]);
+    }
+    out->n_labels = record->label_count;
+}
+
 static bool build_record(Building *b, Stentor__V1__PersonEvent *event, Error *err)
 {
     const PersonRecord *record = b->fact->record;
@@ -77,6 +86,7 @@ static bool build_record(Building *b, Stentor__V1__PersonEvent *event, Error *er
     out->minor = record->minor;
     out->guardian_id = pb_text(b->arena, record->guardian_id);
     out->guardian_routing = (Stentor__V1__GuardianRouting)record->guardian_routing;
+    add_labels(b, record, out);
     event->part_case = STENTOR__V1__PERSON_EVENT__PART_RECIPIENT;
     event->recipient = out;
     return add_addresses(b, record, out, err);

@@ -187,6 +187,38 @@ static bool read_guardian(ApiBody *body, PersonRecord *ret)
            api_body_fail(body, "guardian_routing", "not none, copy or redirect");
 }
 
+// ---- labels ----
+
+static bool add_label(ApiBody *body, size_t index, const json_t *item, PersonRecord *ret)
+{
+    const char *at = arena_printf(body->arena, "labels[%zu]", index);
+    Str text = str_of(json_string_value(item), json_string_length(item));
+    if (!json_is_string(item) || !id_is_key(text)) {
+        return api_body_fail(
+            body, at, "not a label such as 'admin': a-z, 0-9, '_', '-', at most 64");
+    }
+    for (size_t i = 0; i < ret->label_count; i++) {
+        if (str_eq(ret->labels[i], text)) {
+            return api_body_fail(body, at, "the label '%.*s' stands twice", STR_ARG(text));
+        }
+    }
+    ret->labels[ret->label_count++] = arena_str(body->arena, text);
+    return true;
+}
+
+static bool read_labels(ApiBody *body, PersonRecord *ret)
+{
+    json_t *list = NULL;
+    if (!api_read_array(body, "labels", PERSON_LABELS_MAX, &list) || list == NULL) {
+        return api_body_good(body);
+    }
+    ret->labels = arena_array(body->arena, json_array_size(list) + 1, sizeof *ret->labels);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        (void)add_label(body, i, json_array_get(list, i), ret);
+    }
+    return api_body_good(body);
+}
+
 bool person_record_read(ApiBody *body, PersonRecord *ret)
 {
     *ret = (PersonRecord){
@@ -207,6 +239,7 @@ bool person_record_read(ApiBody *body, PersonRecord *ret)
         body, "quiet_hours", &ret->quiet, &ret->quiet_start, &ret->quiet_end);
     (void)read_addresses(body, ret);
     (void)read_guardian(body, ret);
+    (void)read_labels(body, ret);
     return api_body_good(body);
 }
 

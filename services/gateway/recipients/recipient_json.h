@@ -7,6 +7,7 @@
 
 enum {
     PERSON_ADDRESSES_MAX = 50,
+    PERSON_LABELS_MAX = 32,
     PERSON_PREFERENCES_MAX = 100, // more than there are categories and channels
     PERSON_TEXT_MAX = 256,        // name, identity_id, label, source
     PERSON_LINE_MAX = 64 * 1024,  // bytes of one record
@@ -36,6 +37,8 @@ typedef struct PersonRecord {
     bool minor;
     Str guardian_id;
     GuardianRouting guardian_routing;
+    Str *labels; // each once
+    size_t label_count;
 } PersonRecord;
 
 typedef struct PersonPreference {

@@ -19,19 +19,23 @@
     "greatest(r.sequence, r.unsubscribed_sequence," \
     " (SELECT max(q.sequence) FROM people.preferences q WHERE q.tenant_id = $1::text AND q.recipient_id = r.recipient_id)," \
     " (SELECT max(q.sequence) FROM people.consents q WHERE q.tenant_id = $1::text AND q.recipient_id = r.recipient_id))"
+// One text with a blank between, in their order; null: none.
+#define LABELS \
+    "(SELECT string_agg(q.label, ' ' ORDER BY q.label) FROM people.labels q" \
+    " WHERE q.tenant_id = $1::text AND q.recipient_id = r.recipient_id)"
 #define IDS "WITH ids AS MATERIALIZED ("
 #define PEOPLE \
     "), chosen AS MATERIALIZED (SELECT DISTINCT recipient_id FROM ids WHERE recipient_id > $2::text ORDER BY 1 LIMIT $3::int4)" \
     " SELECT r.recipient_id, r.identity_type, r.identity_id, r.name, r.locale, r.time_zone, r.quiet_start, r.quiet_end," \
     " r.minor, r.guardian_id, r.guardian_routing, r.unsubscribed_at, r.updated_at," \
-    " a.channel, a.address, a.status, a.verified, a.is_primary, a.label, " VERSION " FROM chosen s" \
+    " a.channel, a.address, a.status, a.verified, a.is_primary, a.label, " LABELS ", " VERSION " FROM chosen s" \
     " CROSS JOIN LATERAL (SELECT * FROM people.recipients q" \
     "  WHERE q.tenant_id = $1::text AND q.recipient_id = s.recipient_id AND q.sequence > 0 OFFSET 0) r" \
     " LEFT JOIN LATERAL (SELECT * FROM people.addresses q" \
     "  WHERE q.tenant_id = $1::text AND q.recipient_id = s.recipient_id OFFSET 0) a ON true" \
     " ORDER BY r.recipient_id, a.position"
 enum { ID, IDENTITY_TYPE, IDENTITY_ID, NAME, LOCALE, TIME_ZONE, QUIET_START, QUIET_END, MINOR, GUARDIAN, ROUTING,
-       UNSUBSCRIBED_AT, UPDATED_AT, CHANNEL, ADDRESS, STATUS, VERIFIED, PRIMARY, LABEL, VERSION_AT, COLUMNS };
+       UNSUBSCRIBED_AT, UPDATED_AT, CHANNEL, ADDRESS, STATUS, VERIFIED, PRIMARY, LABEL, LABEL_LIST, VERSION_AT, COLUMNS };
 
 static const DbStatement BY_ID = {"people_by_id", IDS "SELECT $4::text AS recipient_id" PEOPLE};
 static const DbStatement BY_IDENTITY = {"people_by_identity",
@@ -191,6 +195,21 @@ static void put_quiet(const Line *line, Buf *out)
     }
 }
 
+static void put_labels(const Line *line, Buf *out)
+{
+    Str rest = line->null[LABEL_LIST] ? STR_EMPTY : line->text[LABEL_LIST];
+    Str label = STR_EMPTY;
+    field(out, "labels");
+    buf_char(out, '[');
+    for (const char *comma = ""; str_split(&rest, ' ', &label); comma = ",") {
+        if (label.len > 0) {
+            buf_cstr(out, comma);
+            buf_json(out, label);
+        }
+    }
+    buf_char(out, ']');
+}
+
 static void put_head(const Reading *r, const Line *line, Buf *out)
 {
     buf_char(out, '{');
@@ -204,6 +223,7 @@ static void put_head(const Reading *r, const Line *line, Buf *out)
     bool_field(line, MINOR, "minor", out);
     text_field(line, GUARDIAN, "guardian_id", out);
     text_field(line, ROUTING, "guardian_routing", out);
+    put_labels(line, out);
     time_field(line, UNSUBSCRIBED_AT, "unsubscribed_at", out);
     time_field(line, UPDATED_AT, "updated_at", out);
     field(out, "addresses");

@@ -9,7 +9,7 @@ import pytest
 from tests.harness.processes import wait_until
 from tests.harness.stored_log import StoredLog
 
-TABLES = {"people": ("people", ["recipients", "addresses", "preferences", "consents"]),
+TABLES = {"people": ("people", ["recipients", "addresses", "labels", "preferences", "consents"]),
           "clock": ("digest_flusher", ["preferences", "consents", "unsubscribed_recipients"])}
 PEOPLE = 12
 
@@ -41,7 +41,7 @@ def call(pipeline, method, path, body=None):
 
 def add(pipeline, i):
     recipient = call(pipeline, "POST", "/v1/recipients", {
-        "identity_type": "user", "identity_id": f"u-{i}", "name": f"User {i}", "locale": "de-DE",
+        "identity_type": "user", "identity_id": f"u-{i}", "name": f"User {i}", "locale": "de-DE", "labels": ["admin", "vip"][:i % 3],
         "addresses": [{"channel": "email", "address": f"u{i}@example.com", "primary": True}, {"channel": "sms", "address": f"+4915123{i:05}"}]})["id"]
     path = f"/v1/recipients/{recipient}"
     call(pipeline, "PUT", f"{path}/preferences", [{"category": "marketing", "off": i % 2 == 0}])

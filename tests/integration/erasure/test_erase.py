@@ -40,7 +40,7 @@ class Person:
         self.name, self.address = f"Zacharias{self.number}", f"zacharias{self.number}@erased.example"
         self.identity = f"u-{self.number}"
         status, body = api("POST", "/v1/recipients", {
-            "identity_type": "user", "identity_id": self.identity, "name": self.name, "addresses": [
+            "identity_type": "user", "identity_id": self.identity, "name": self.name, "labels": ["vip", "admin"], "addresses": [
                 {"channel": "email", "address": self.address, "primary": True}]})
         assert status == 201, body
         self.id = body["id"]
@@ -94,6 +94,8 @@ class Person:
         assert len(self.keys()) >= 3 and set(self.keys()) == {(False, True, False)}
         for table in ("people.recipients", "people.addresses", "people.preferences", "digest_flusher.preferences"):
             assert self.count(table, "recipient_id = %s", self.id) == 0, table
+        # What the fold of the removal takes, after the erasure has cleared the rest.
+        wait_until(lambda: self.count("people.labels", "recipient_id = %s", self.id) == 0, 20, "the labels gone")
         assert self.count("erasure.requests", "recipient_id = %s AND state = 'erased' AND announced_at IS NOT NULL", self.id) == 1
         assert self.entries() == [("erasure.requested", GROUND, "ticket-17"), ("erasure.done", GROUND, "ticket-17")]
         for notification in (self.waiting, self.item):

@@ -58,6 +58,7 @@ def test_the_document_holds_what_is_kept_of_the_person_and_nothing_of_others(pip
     assert said["format"] == "stentor.export/1" and said["recipient_id"] == person.id
     (subject,), (address,), (preference,) = said["subject"], said["addresses"], said["preferences"]
     assert (subject["name"], subject["identity_id"]) == (person.name, person.identity)
+    assert subject["labels"] == "admin vip"
     assert (address["address"], address["channel"], address["status"]) == (person.address, "email", "active")
     assert (preference["category"], preference["frequency"], preference["on_weekday"]) == ("social", "weekly", 3)
     assert [(one["category"], one["is_granted"], one["source"]) for one in said["consents"]] == [("marketing", True, "form")]

@@ -96,7 +96,7 @@ DRIFT = [
     ("CREATE OR REPLACE FUNCTION stentor.tenants() RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT NULL::text[]'",
      "function stentor.tenants()", "differs from what the migrations make"),
     ("ALTER TABLE dispatcher.ledger DROP CONSTRAINT ledger_settled", "constraint dispatcher.ledger.ledger_settled", "is missing"),
-    ("DELETE FROM stentor.migrations WHERE schema = 'people'", "migration people/0001 people", "is missing"),
+    ("DELETE FROM stentor.migrations WHERE schema = 'people' AND number = 1", "migration people/0001 people", "is missing"),
 ]
 
 

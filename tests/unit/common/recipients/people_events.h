@@ -65,6 +65,19 @@ static inline PersonEvent *record_event(
     return event;
 }
 
+// Gives a record one label more.
+static inline PersonEvent *with_label(Arena *arena, PersonEvent *event, const char *label)
+{
+    Stentor__V1__Recipient *record = event->recipient;
+    char **labels = arena_array(arena, record->n_labels + 1, sizeof *labels);
+    for (size_t i = 0; i < record->n_labels; i++) {
+        labels[i] = record->labels[i];
+    }
+    labels[record->n_labels++] = event_text(arena, label);
+    record->labels = labels;
+    return event;
+}
+
 static inline PersonEvent *preference_event(
     Arena *arena, const char *tenant, const char *id, Stentor__V1__Category category,
     Stentor__V1__Frequency frequency)

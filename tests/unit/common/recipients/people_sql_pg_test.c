@@ -27,8 +27,8 @@ static int set_up(void **state)
     s->arena = arena_new(0);
     s->fold = people_fold_new();
     admin_exec(
-        s->fx->admin,
-        "TRUNCATE people.recipients, people.addresses, people.preferences, people.consents");
+        s->fx->admin, "TRUNCATE people.recipients, people.addresses, people.labels, "
+                      "people.preferences, people.consents");
     *state = s;
     return 0;
 }
@@ -121,8 +121,8 @@ static void the_rows_are_the_same_however_the_events_are_cut_into_flushes(void *
     Scene *s = *state;
     for (unsigned cuts = 0; cuts < 1U << (STORY - 1); cuts += 5) {
         admin_exec(
-            s->fx->admin,
-            "TRUNCATE people.recipients, people.addresses, people.preferences, people.consents");
+            s->fx->admin, "TRUNCATE people.recipients, people.addresses, people.labels, "
+                          "people.preferences, people.consents");
         for (int i = 1; i <= STORY; i++) {
             tell(s, story(s, i), (uint64_t)i);
             if (i == STORY || (cuts >> (i - 1) & 1U) != 0) {
@@ -260,6 +260,41 @@ static void plans_made_while_the_tables_were_empty_serve_when_they_are_large(voi
     assert_value(s, "SELECT count(*) FROM people.addresses", "5998");
 }
 
+#define LABELS_OF_A                                                                                \
+    "SELECT string_agg(label, ' ' ORDER BY label) FROM people.labels "                             \
+    "WHERE recipient_id = '" PERSON_A "'"
+
+static PersonEvent *labelled(Scene *s, const char *first, const char *second)
+{
+    PersonEvent *event = record_event(s->arena, "acme", PERSON_A, "one", "a");
+    return with_label(s->arena, with_label(s->arena, event, first), second);
+}
+
+static void labels_are_those_of_the_last_record_and_go_with_it(void **state)
+{
+    Scene *s = *state;
+    tell_alone(s, labelled(s, "admin", "vip"), 1);
+    assert_value(s, LABELS_OF_A, "admin vip");
+    tell(s, labelled(s, "night", "night"), 2); // twice in one flush, and one label twice
+    tell_alone(s, labelled(s, "day", "vip"), 3);
+    assert_value(s, LABELS_OF_A, "day vip");
+    tell_alone(s, labelled(s, "admin", "old"), 2); // read again: an older record changes nothing
+    assert_value(s, LABELS_OF_A, "day vip");
+    tell_alone(s, removal_event(s->arena, "acme", PERSON_A), 2); // and an older removal neither
+    assert_value(s, LABELS_OF_A, "day vip");
+    tell_alone(s, removal_event(s->arena, "acme", PERSON_A), 4);
+    assert_value(s, "SELECT count(*) FROM people.labels", "0");
+}
+
+static void labels_go_where_an_erasure_has_deleted_the_record_before(void **state)
+{
+    Scene *s = *state;
+    tell_alone(s, labelled(s, "admin", "vip"), 1);
+    admin_exec(s->fx->admin, "DELETE FROM people.recipients");
+    tell_alone(s, removal_event(s->arena, "acme", PERSON_A), 2);
+    assert_value(s, "SELECT count(*) FROM people.labels", "0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +310,10 @@ int main(void)
             new_messages_win_over_those_that_the_log_has_lost, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             plans_made_while_the_tables_were_empty_serve_when_they_are_large, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            labels_are_those_of_the_last_record_and_go_with_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            labels_go_where_an_erasure_has_deleted_the_record_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tenant_sees_its_own_people_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             one_flush_of_two_thousand_people_is_a_handful_of_statements, set_up, tear_down),
