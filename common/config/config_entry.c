@@ -27,6 +27,7 @@ TENANT_OF(tenant_of_tenant, Stentor__V1__Tenant)
 TENANT_OF(tenant_of_key, Stentor__V1__ApiKey)
 TENANT_OF(tenant_of_template, Stentor__V1__TemplateVersion)
 TENANT_OF(tenant_of_trigger, Stentor__V1__Trigger)
+TENANT_OF(tenant_of_resolver, Stentor__V1__NamedResolver)
 TENANT_OF(tenant_of_suppression, Stentor__V1__Suppression)
 TENANT_OF(tenant_of_inbound, Stentor__V1__InboundKey)
 TENANT_OF(tenant_of_health, Stentor__V1__ChannelHealth)
@@ -70,6 +71,12 @@ static const char *key_of_trigger(const ProtobufCMessage *message, Arena *arena)
     return ((const Stentor__V1__Trigger *)message)->key;
 }
 
+static const char *key_of_resolver(const ProtobufCMessage *message, Arena *arena)
+{
+    (void)arena;
+    return ((const Stentor__V1__NamedResolver *)message)->name;
+}
+
 static const char *key_of_suppression(const ProtobufCMessage *message, Arena *arena)
 {
     const Stentor__V1__Suppression *entry = (const Stentor__V1__Suppression *)message;
@@ -92,9 +99,8 @@ static const char *key_of_health(const ProtobufCMessage *message, Arena *arena)
 {
     const Stentor__V1__ChannelHealth *entry = (const Stentor__V1__ChannelHealth *)message;
     char key[CHANNEL_HEALTH_KEY_SIZE];
-    bool named =
-        channel_health_key(key, (Channel)entry->channel, str_from(entry->vendor)) &&
-        str_eq(str_from(entry->tenant), STR(CHANNEL_HEALTH_TENANT));
+    bool named = channel_health_key(key, (Channel)entry->channel, str_from(entry->vendor)) &&
+                 str_eq(str_from(entry->tenant), STR(CHANNEL_HEALTH_TENANT));
     return named ? arena_cstr(arena, str_from(key)) : "";
 }
 
@@ -116,6 +122,7 @@ static const Kind kinds[] = {
     {"apikey",      &stentor__v1__api_key__descriptor,          tenant_of_key,         key_of_key,         NULL},
     {"template",    &stentor__v1__template_version__descriptor, tenant_of_template,    key_of_template,    old_key_of_template},
     {"trigger",     &stentor__v1__trigger__descriptor,          tenant_of_trigger,     key_of_trigger,     NULL},
+    {"resolver",    &stentor__v1__named_resolver__descriptor,   tenant_of_resolver,    key_of_resolver,    NULL},
     {"suppression", &stentor__v1__suppression__descriptor,      tenant_of_suppression, key_of_suppression, NULL},
     {"inbound",     &stentor__v1__inbound_key__descriptor,      tenant_of_inbound,     key_of_inbound,     NULL},
     {CHANNEL_HEALTH_KIND, &stentor__v1__channel_health__descriptor, tenant_of_health, key_of_health,   NULL},

@@ -53,6 +53,18 @@ static void lose_trigger(Configured *c, Str tenant, Str key, uint64_t sequence)
     trigger_match_unreadable(c->triggers, tenant, key);
 }
 
+static bool take_resolver(Configured *c, Str tenant, Str key, const BusMessage *message, Error *err)
+{
+    return named_resolvers_changed(
+        c->resolvers, tenant, key, message->payload, message->sequence, err);
+}
+
+static void lose_resolver(Configured *c, Str tenant, Str key, uint64_t sequence)
+{
+    (void)sequence;
+    named_resolvers_unreadable(c->resolvers, tenant, key);
+}
+
 typedef struct Kind {
     const char *name;
     bool (*take)(Configured *c, Str tenant, Str key, const BusMessage *message, Error *err);
@@ -67,6 +79,7 @@ static const Kind KINDS[] = {
     {"apikey",      take_key,         NULL},
     {"suppression", take_suppression, lose_suppression},
     {"trigger",     take_trigger,     lose_trigger},
+    {"resolver",    take_resolver,    lose_resolver},
 };
 // clang-format on
 
@@ -122,6 +135,7 @@ void configured_init(Configured *c, Bus *bus, Metrics *metrics, const char *serv
     c->catalog = catalog_new();
     c->suppressions = suppressions_new();
     c->triggers = trigger_match_new();
+    c->resolvers = named_resolvers_new();
     c->mirror = config_mirror_new(bus, on_config_changed, c);
     config_mirror_on_unreadable(c->mirror, on_config_unreadable);
     (void)snprintf(name, sizeof name, "stentor_%s_templates", service);
@@ -142,6 +156,7 @@ void configured_stop(Configured *c, void (*on_stopped)(void *ctx), void *ctx)
 
 void configured_done(Configured *c)
 {
+    named_resolvers_free(c->resolvers);
     trigger_match_free(c->triggers);
     suppressions_free(c->suppressions);
     catalog_free(c->catalog);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is configured, in the memory of a process that answers callers (ingest, gateway): API keys,
-// tenants and templates, suppressions, triggers, kept live by a copy of CONFIG. Which kind of entry
-// goes where is the table in configured.c.
+// tenants and templates, suppressions, triggers, resolvers, kept live by a copy of CONFIG. Which
+// kind of entry goes where is the table in configured.c.
 #pragma once
 
 #include "common/api/auth.h"
@@ -9,6 +9,7 @@
 #include "common/model/suppressions.h"
 #include "common/request/catalog.h"
 #include "common/service/metrics.h"
+#include "common/trigger/named_resolvers.h"
 #include "common/trigger/trigger_match.h"
 
 typedef struct Configured {
@@ -16,6 +17,7 @@ typedef struct Configured {
     Catalog *catalog;
     Suppressions *suppressions;
     TriggerMatch *triggers;
+    NamedResolvers *resolvers;
     struct ConfigMirror *mirror;
     // The entry is in use now, all or but for a part. May stay NULL.
     void (*on_taken)(void *ctx, Str kind, Str tenant, Str key, const BusMessage *message);

@@ -30,58 +30,6 @@ bool trigger_is_event_type(Str text)
     return in_token;
 }
 
-static bool take_word(Str *text, Str word)
-{
-    if (!str_starts(*text, word)) {
-        return false;
-    }
-    *text = str_slice(*text, word.len, text->len);
-    return true;
-}
-
-static bool parse_identity(Str *rest, Resolver *ret, FieldError *why)
-{
-    Str type = STR_EMPTY;
-    (void)str_split(rest, ':', &type);
-    if (!identity_from_name(type, &ret->identity) || ret->identity == IDENTITY_ANONYMOUS) {
-        return field_error(
-            why, "resolver", "'%.*s' is not a kind of identity: guest, user or vendor",
-            STR_ARG(str_slice(type, 0, 40)));
-    }
-    return true;
-}
-
-bool resolver_parse(Str text, Resolver *ret, FieldError *why)
-{
-    Resolver r = {.path = text};
-    if (text.len > RESOLVER_MAX) {
-        return field_error(why, "resolver", "longer than %d bytes", RESOLVER_MAX);
-    }
-    if (take_word(&r.path, STR("address:"))) {
-        r.kind = RESOLVER_ADDRESS;
-    } else if (take_word(&r.path, STR("recipient:"))) {
-        r.kind = RESOLVER_RECIPIENT;
-    } else if (take_word(&r.path, STR("recipients:"))) {
-        r.kind = RESOLVER_RECIPIENTS;
-    } else if (take_word(&r.path, STR("identity:"))) {
-        r.kind = RESOLVER_IDENTITY;
-        if (!parse_identity(&r.path, &r, why)) {
-            return false;
-        }
-    } else {
-        return field_error(
-            why, "resolver",
-            "not 'address:PATH', 'recipient:PATH', 'identity:TYPE:PATH' or 'recipients:PATH'");
-    }
-    if (!path_is(r.path)) {
-        return field_error(
-            why, "resolver", "'%.*s' is not a path such as 'guest.email'",
-            STR_ARG(str_slice(r.path, 0, 60)));
-    }
-    *ret = r;
-    return true;
-}
-
 bool trigger_anchor_is_event(const Trigger *t)
 {
     return t->anchor[0] == '\0' || strcmp(t->anchor, "event_produced_at") == 0;

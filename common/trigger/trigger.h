@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trigger: what a domain event leads to, as the map holds it and the API takes it. The entry itself
-// is stentor.v1.Trigger (config.proto); here are its rules and its recipient resolver. Pure.
+// is stentor.v1.Trigger (config.proto); here are its rules. Pure.
 #pragma once
 
 #include <jansson.h>
 
 #include "common/request/request.h"
+#include "common/trigger/resolver.h"
 #include "stentor/v1/config.pb-c.h"
 
 enum {
@@ -13,26 +14,10 @@ enum {
     TRIGGER_OBSOLETED_MAX = 16,             // event types in obsoleted_by
     TRIGGER_RECIPIENTS_MAX = 1000,          // that one event may reach through "recipients:<path>"
     TRIGGER_OFFSET_MAX_S = 366 * 24 * 3600, // either way
-    RESOLVER_MAX = 200,
 };
 
 #define TRIGGER_PLATFORM STR("platform")
 
-typedef enum ResolverKind {
-    RESOLVER_ADDRESS,    // "address:<path>": an inline address
-    RESOLVER_RECIPIENT,  // "recipient:<path>": an rcp_ id
-    RESOLVER_IDENTITY,   // "identity:<type>:<path>": the tenant's own id of a guest, user or vendor
-    RESOLVER_RECIPIENTS, // "recipients:<path>": an array of rcp_ ids
-} ResolverKind;
-
-typedef struct Resolver {
-    ResolverKind kind;
-    Identity identity; // of RESOLVER_IDENTITY
-    Str path;          // points into the text
-} Resolver;
-
-// false: not such a text; `why` gets what is wrong.
-bool resolver_parse(Str text, Resolver *ret, FieldError *why);
 // "stay.confirmed", "PlaceOrder": tokens of A-Z a-z 0-9 '_' '-', joined by dots; not "notify".
 bool trigger_is_event_type(Str text);
 // "event_produced_at" or empty: the event's own time; else a path.
@@ -45,7 +30,8 @@ bool trigger_reschedules(const Stentor__V1__Trigger *trigger);
 // resolvers differ may still meet at one recipient, who then gets one.
 bool trigger_collides(const Stentor__V1__Trigger *a, const Stentor__V1__Trigger *b);
 
-// All rules that need no other entry. Field names are those of the API.
+// All rules that need no other entry: a resolver's name need not be known. Field names are those of
+// the API.
 bool trigger_check(const Stentor__V1__Trigger *trigger, FieldError *err);
 
 // The API's object: taken from JSON (every unknown field, wrong type or bad value is a problem) ...

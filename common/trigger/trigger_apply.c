@@ -22,6 +22,9 @@ typedef struct Planning {
     Arena *arena;
     TriggerPlan *plan;
     Error *err;
+    const NamedResolvers *resolvers;
+    size_t rule; // of the resolver, that is being read
+    size_t room; // for targets
 } Planning;
 
 // ---- when ----
@@ -56,24 +59,44 @@ static bool find_time(Planning *p, int64_t now_us)
 
 // ---- to whom ----
 
-static bool add_recipients(Planning *p, const Resolver *resolver)
+static Target *add_target(Planning *p, TargetKind kind, const Resolver *resolver, Str value)
+{
+    TriggerPlan *plan = p->plan;
+    if (plan->count == p->room) {
+        p->room = p->room == 0 ? 8 : 2 * p->room;
+        Target *grown = arena_array(p->arena, p->room, sizeof *grown);
+        for (size_t i = 0; i < plan->count; i++) {
+            grown[i] = plan->targets[i];
+        }
+        plan->targets = grown;
+    }
+    Target *target = &plan->targets[plan->count++];
+    *target = (Target){
+        .kind = kind,
+        .identity = resolver->identity,
+        .value = value,
+        .path = resolver->path,
+        .rule = p->rule,
+    };
+    return target;
+}
+
+static bool add_recipients(Planning *p, const Resolver *resolver, Error *err)
 {
     const json_t *list = path_find(p->event->data, resolver->path);
     size_t size = json_array_size(list);
     if (!json_is_array(list) || size > TRIGGER_RECIPIENTS_MAX) {
         return error_set(
-            p->err, ERROR_PERMANENT,
+            err, ERROR_PERMANENT,
             "what is at path '" STR_FMT "' is not an array of at most %d recipients' ids",
             STR_ARG(resolver->path), TRIGGER_RECIPIENTS_MAX);
     }
     TriggerPlan *plan = p->plan;
-    plan->targets = arena_array(p->arena, size + 1, sizeof *plan->targets);
     for (size_t i = 0; i < size; i++) {
         const json_t *item = json_array_get(list, i);
         Str id = str_of(json_string_value(item), json_string_length(item));
         if (json_is_string(item) && id_parse(id, "rcp_", NULL)) {
-            plan->targets[plan->count++] =
-                (Target){.kind = TARGET_RECIPIENT, .value = arena_str(p->arena, id)};
+            (void)add_target(p, TARGET_RECIPIENT, resolver, arena_str(p->arena, id));
         } else if (plan->bad_target == NULL) {
             plan->bad_target = arena_printf(
                 p->arena,
@@ -85,31 +108,161 @@ static bool add_recipients(Planning *p, const Resolver *resolver)
     return true;
 }
 
-static bool add_targets(Planning *p)
+static bool add_one(Planning *p, const Resolver *resolver, Error *err)
+{
+    TargetKind kind = resolver->kind == RESOLVER_ADDRESS     ? TARGET_ADDRESS
+                      : resolver->kind == RESOLVER_RECIPIENT ? TARGET_RECIPIENT
+                                                             : TARGET_IDENTITY;
+    Str value = STR_EMPTY;
+    if (!path_text(p->event->data, resolver->path, p->arena, &value, err)) {
+        return false;
+    }
+    if (kind == TARGET_RECIPIENT && !id_parse(value, "rcp_", NULL)) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "what is at path '" STR_FMT "' is not a recipient's id ('rcp_' and a ULID)",
+            STR_ARG(resolver->path));
+    }
+    (void)add_target(p, kind, resolver, value);
+    return true;
+}
+
+static bool add_rule(Planning *p, Str text, Error *err)
 {
     Resolver resolver;
     FieldError wrong = {.field = ""};
-    if (!resolver_parse(str_from(p->trigger->resolver), &resolver, &wrong)) {
-        return error_set(p->err, ERROR_PERMANENT, "field '%s': %s", wrong.field, wrong.text);
+    if (!resolver_parse(arena_str(p->arena, text), &resolver, &wrong)) {
+        return error_set(err, ERROR_PERMANENT, "field '%s': %s", wrong.field, wrong.text);
     }
-    TriggerPlan *plan = p->plan;
-    plan->path = arena_str(p->arena, resolver.path);
-    if (resolver.kind == RESOLVER_RECIPIENTS) {
-        return add_recipients(p, &resolver);
+    if (resolver.kind == RESOLVER_LABEL) {
+        p->plan->chooses = true;
+        (void)add_target(p, TARGET_LABEL, &resolver, resolver.path);
+        return true;
     }
-    Target *target = arena_zalloc(p->arena, sizeof *target);
-    target->kind = resolver.kind == RESOLVER_ADDRESS     ? TARGET_ADDRESS
-                   : resolver.kind == RESOLVER_RECIPIENT ? TARGET_RECIPIENT
-                                                         : TARGET_IDENTITY;
-    target->identity = resolver.identity;
-    plan->targets = target;
-    plan->count = 1;
-    return path_text(p->event->data, resolver.path, p->arena, &target->value, p->err) &&
-           (target->kind != TARGET_RECIPIENT || id_parse(target->value, "rcp_", NULL) ||
-            error_set(
-                p->err, ERROR_PERMANENT,
-                "what is at path '" STR_FMT "' is not a recipient's id ('rcp_' and a ULID)",
-                STR_ARG(resolver.path)));
+    return resolver.kind == RESOLVER_RECIPIENTS ? add_recipients(p, &resolver, err)
+                                                : add_one(p, &resolver, err);
+}
+
+// "primary_guest_id, guest.id": where the event has nothing that names a recipient.
+static const char *paths_of(Planning *p, const NamedRules *named)
+{
+    const char *text = "";
+    for (size_t i = 0; i < named->count; i++) {
+        Resolver resolver;
+        if (resolver_parse(str_from(named->rules[i]), &resolver, NULL)) {
+            text = arena_printf(
+                p->arena, "%s%s" STR_FMT, text, i > 0 ? ", " : "", STR_ARG(resolver.path));
+        }
+    }
+    return text;
+}
+
+// What the event does not have, and what is no id there, is passed over: the next rule may find it.
+static bool add_named(Planning *p, Str name)
+{
+    NamedRules named;
+    if (!named_resolvers_find(p->resolvers, p->event->tenant, name, &named)) {
+        p->plan->unknown = true;
+        return error_set(
+            p->err, ERROR_PERMANENT, "there is no resolver '" STR_FMT "'", STR_ARG(name));
+    }
+    p->plan->chooses = true;
+    for (p->rule = 0; p->rule < named.count; p->rule++) {
+        Error passed = {0};
+        (void)add_rule(p, str_from(named.rules[p->rule]), &passed);
+    }
+    if (p->plan->count > 0) {
+        return true;
+    }
+    return error_set(
+        p->err, ERROR_PERMANENT,
+        "resolver '" STR_FMT "' found no recipient: event '" STR_FMT "' has none of %s",
+        STR_ARG(name), STR_ARG(p->event->identity), paths_of(p, &named));
+}
+
+static bool add_targets(Planning *p)
+{
+    Str text = arena_str(p->arena, str_from(p->trigger->resolver));
+    p->plan->resolver = text;
+    return resolver_is_name(text) ? add_named(p, text) : add_rule(p, text, p->err);
+}
+
+// ---- who it is ----
+
+static bool is_found(const Target *target)
+{
+    return target->kind == TARGET_ADDRESS || target->recipient_id.len > 0 ||
+           target->member_count > 0;
+}
+
+// The members of a label as targets; every other one as it is.
+static size_t put_in_place(const Target *target, Target *ret)
+{
+    if (target->kind != TARGET_LABEL) {
+        *ret = *target;
+        return 1;
+    }
+    for (size_t i = 0; i < target->member_count; i++) {
+        ret[i] = *target;
+        ret[i].kind = TARGET_RECIPIENT;
+        ret[i].value = target->members[i];
+        ret[i].recipient_id = target->members[i];
+    }
+    return target->member_count;
+}
+
+static TriggerChoice keep_rule(TriggerPlan *plan, size_t rule, Arena *arena)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < plan->count; i++) {
+        most += 1 + plan->targets[i].member_count;
+    }
+    Target *kept = arena_array(arena, most, sizeof *kept);
+    size_t count = 0;
+    for (size_t i = 0; i < plan->count; i++) {
+        if (plan->targets[i].rule == rule) {
+            count += put_in_place(&plan->targets[i], &kept[count]);
+        }
+    }
+    plan->targets = kept;
+    plan->count = count;
+    return TRIGGER_CHOSEN;
+}
+
+TriggerChoice trigger_choose(TriggerPlan *plan, const DomainEvent *event, Arena *arena, Error *err)
+{
+    const Target *first = NULL;
+    if (!plan->chooses || plan->late) {
+        return TRIGGER_CHOSEN;
+    }
+    for (size_t i = 0; first == NULL && i < plan->count; i++) {
+        first = is_found(&plan->targets[i]) ? &plan->targets[i] : NULL;
+    }
+    if (first == NULL) {
+        const Target *named = &plan->targets[0];
+        (void)error_set(
+            err, ERROR_PERMANENT,
+            "trigger '" STR_FMT "': resolver '" STR_FMT "' found no recipient for event '" STR_FMT
+            "': tenant '" STR_FMT "' has none with %s '" STR_FMT "'",
+            STR_ARG(plan->draft.trigger_key), STR_ARG(plan->resolver), STR_ARG(event->identity),
+            STR_ARG(event->tenant),
+            named->kind == TARGET_LABEL      ? "label"
+            : named->kind == TARGET_IDENTITY ? identity_name(named->identity)
+                                             : "id",
+            STR_ARG(str_slice(named->value, 0, 64)));
+        return TRIGGER_NOT_FOUND;
+    }
+    if (first->member_count > RESOLVER_LABEL_MAX) {
+        (void)error_set(
+            err, ERROR_PERMANENT,
+            "trigger '" STR_FMT "': resolver '" STR_FMT
+            "' found more than %d recipients for event '" STR_FMT "', by label '" STR_FMT
+            "'; a batch with a recipient_query reaches them",
+            STR_ARG(plan->draft.trigger_key), STR_ARG(plan->resolver), RESOLVER_LABEL_MAX,
+            STR_ARG(event->identity), STR_ARG(first->value));
+        return TRIGGER_TOO_MANY;
+    }
+    return keep_rule(plan, first->rule, arena);
 }
 
 // ---- the rest ----
@@ -230,11 +383,11 @@ static bool fill_plan(Planning *p, int64_t now_us)
 }
 
 bool trigger_plan(
-    const Trigger *trigger, const DomainEvent *event, int64_t now_us, Arena *arena,
-    TriggerPlan *ret, Error *err)
+    const Trigger *trigger, const NamedResolvers *resolvers, const DomainEvent *event,
+    int64_t now_us, Arena *arena, TriggerPlan *ret, Error *err)
 {
     *ret = (TriggerPlan){0};
-    Planning p = {trigger, event, arena, ret, err};
+    Planning p = {trigger, event, arena, ret, err, .resolvers = resolvers};
     return fill_plan(&p, now_us) || error_wrap(err, "trigger '%s'", trigger->key);
 }
 
@@ -252,7 +405,7 @@ bool trigger_request(
     if (!request_check(&request, now_us, arena, &wrong)) {
         return error_set(
             err, ERROR_PERMANENT, "trigger '" STR_FMT "', recipient at path '" STR_FMT "': %s: %s",
-            STR_ARG(plan->draft.trigger_key), STR_ARG(plan->path), wrong.field, wrong.text);
+            STR_ARG(plan->draft.trigger_key), STR_ARG(target->path), wrong.field, wrong.text);
     }
     *ret = request;
     return true;

@@ -40,6 +40,8 @@ static void tell_target(json_t *object, const Request *request, const Target *ta
         (void)json_object_set_new(object, "identity", identity);
     } else if (target->kind == TARGET_RECIPIENT) {
         set_str(object, "recipient_id", target->value);
+    } else if (target->kind == TARGET_LABEL) {
+        set_str(object, "label", target->value);
     } else {
         set_str(object, "to", request->to);
         set_str(object, "to_name", request->to_name);
@@ -84,13 +86,36 @@ static bool make_request(Trying *t, const TriggerPlan *plan, const Target *targe
     return true;
 }
 
+// By the rules behind the first one that the event has something for.
+static void tell_others(const TriggerPlan *plan, json_t *object)
+{
+    json_t *others = json_array();
+    for (size_t i = 0; i < plan->count; i++) {
+        const Target *target = &plan->targets[i];
+        Request request = plan->draft;
+        request.to = target->kind == TARGET_ADDRESS ? target->value : STR_EMPTY;
+        if (target->rule != plan->targets[0].rule) {
+            json_t *other = json_object();
+            tell_target(other, &request, target);
+            (void)json_array_append_new(others, other);
+        }
+    }
+    if (json_array_size(others) > 0) {
+        (void)json_object_set(object, "else", others);
+    }
+    json_decref(others);
+}
+
 static json_t *tell_plan(Trying *t, const TriggerPlan *plan)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < plan->count; i++) {
         Request request;
-        if (make_request(t, plan, &plan->targets[i], &request)) {
-            (void)json_array_append_new(list, tell_request(&request, &plan->targets[i]));
+        const Target *target = &plan->targets[i];
+        if (target->rule == plan->targets[0].rule && make_request(t, plan, target, &request)) {
+            json_t *object = tell_request(&request, target);
+            tell_others(plan, object);
+            (void)json_array_append_new(list, object);
         }
     }
     if (plan->bad_target != NULL) {
@@ -100,15 +125,15 @@ static json_t *tell_plan(Trying *t, const TriggerPlan *plan)
 }
 
 json_t *trigger_try(
-    const Stentor__V1__Trigger *trigger, const DomainInput *input, const Catalog *catalog,
-    int64_t now_us, Arena *arena, Error *err)
+    const Stentor__V1__Trigger *trigger, const NamedResolvers *resolvers, const DomainInput *input,
+    const Catalog *catalog, int64_t now_us, Arena *arena, Error *err)
 {
     DomainEvent event;
     TriggerPlan plan;
     if (!domain_event_read(input, arena, &event, err)) {
         return NULL;
     }
-    if (!trigger_plan(trigger, &event, now_us, arena, &plan, err)) {
+    if (!trigger_plan(trigger, resolvers, &event, now_us, arena, &plan, err)) {
         domain_event_free(&event);
         return NULL;
     }
@@ -116,6 +141,7 @@ json_t *trigger_try(
     json_t *root = json_object();
     (void)json_object_set_new(root, "trigger", json_string(trigger->key));
     (void)json_object_set_new(root, "event_type", json_string(trigger->event_type));
+    set_str(root, "resolver", str_from(trigger->resolver));
     (void)json_object_set_new(root, "enabled", json_boolean(!trigger->disabled));
     set_str(root, "source_event_id", event.identity);
     set_time(root, "produced_at", event.produced_at_us);

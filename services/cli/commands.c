@@ -218,7 +218,9 @@ const Command commands[] = {
      "  --file FILE          the trigger as JSON (trigger show --json prints one); the options overrule it\n"
      "  --event TYPE         the event (required)\n"
      "  --template KEY       the notification's content (required)\n"
-     "  --resolver TEXT      who gets it (required): address:PATH, recipient:PATH, identity:TYPE:PATH or recipients:PATH\n"
+     "  --resolver TEXT      who gets it (required): address:PATH, recipient:PATH, identity:TYPE:PATH, recipients:PATH,\n"
+     "                       label:LABEL, or a name: primary_guest, tenant_admins, iam_subject, vendor_assignee, or one of\n"
+     "                       `resolver list`\n"
      "  --anchor PATH        a date in the event; without it the time of the event\n"
      "  --offset S           send it so many seconds after the anchor, or before it (-86400)\n"
      "  --subject-path PATH  what the event is about: a newer event of the same subject supersedes what still waits\n"
@@ -235,6 +237,12 @@ const Command commands[] = {
      "show the notification that a trigger would make of a sample event; sends nothing\n"
      "  --event-file FILE   the event as it would be published\n"
      "  --message NAME      the event is protobuf: stentor.v1.PlaceOrder", cmd_trigger_try, NULL},
+    {"resolver put", "NAME", 1, 1, "rule=! json",
+     "define whom triggers mean by a name; STENTOR_TENANT=platform: for every tenant\n"
+     "  --rule TEXT   as --resolver of `trigger put`, but no name; repeatable: the first that finds a recipient counts", cmd_resolver_put, NULL},
+    {"resolver list", "", 0, 0, "json", "list the names that triggers may use: the tenant's, the platform's, the built-in ones", cmd_resolver_list, NULL},
+    {"resolver show", "NAME", 1, 1, "json", "show what the name means to the tenant's triggers", cmd_resolver_show, NULL},
+    {"resolver remove", "NAME", 1, 1, "json", "remove the tenant's own resolver; the platform's or the built-in one is in force again", cmd_resolver_remove, NULL},
 
     {"tenant put", "TENANT", 1, 1,
      "name= sender= sender-name= reply-to= locale= time-zone= quiet-hours= limit-minute= limit-day= recipient-limit-minute= "

@@ -19,6 +19,7 @@
 #include "services/gateway/tenants/inbound_keys_api.h"
 #include "services/gateway/tenants/tenant_api.h"
 #include "services/gateway/tenants/tenant_events.h"
+#include "services/gateway/triggers/resolvers_api.h"
 #include "services/gateway/triggers/triggers_api.h"
 
 enum {
@@ -56,6 +57,7 @@ typedef struct Gateway {
     SuppressionsApi suppressions;
     AuditLog *audit;
     TriggersApi triggers;
+    ResolversApi resolvers;
     RecipientsApi people;
     NotificationApi notifications;
     ScheduledApi scheduled;
@@ -199,8 +201,11 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
         .known = g->configured.suppressions,
     };
     suppressions_api_add(&g->api, &g->suppressions);
-    g->triggers = (TriggersApi){bus, g->configured.triggers, g->configured.catalog, delivered};
+    const Configured *known = &g->configured;
+    g->triggers = (TriggersApi){bus, known->triggers, known->catalog, known->resolvers, delivered};
     triggers_api_add(&g->api, &g->triggers);
+    g->resolvers = (ResolversApi){bus, known->resolvers, known->triggers};
+    resolvers_api_add(&g->api, &g->resolvers);
     g->tenants = tenant_api_new(bus);
     tenant_api_add(&g->api, g->tenants);
     g->api_keys = api_keys_api_new(bus, g->configured.auth, g->configured.catalog);

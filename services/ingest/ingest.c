@@ -408,6 +408,7 @@ static void build_parts(Ingest *in)
             .accept = in->accept,
             .catalog = in->configured.catalog,
             .map = in->configured.triggers,
+            .resolvers = in->configured.resolvers,
             .metrics = &in->metrics,
         });
     in->intake = event_intake_new(bus, &in->metrics);

@@ -72,8 +72,9 @@ static void check_letter(const DomainEvent *event, Arena *arena)
 static void apply(const DomainEvent *event, Arena *arena)
 {
     char *cancels[] = {(char[]){"gone"}};
-    static const char *const resolvers[] = {
-        "address:email", "recipient:a.b", "identity:guest:0", "recipients:all"};
+    static const char *const resolvers[] = {"address:email",  "recipient:a.b", "identity:guest:0",
+                                            "recipients:all", "primary_guest", "tenant_admins",
+                                            "iam_subject",    "unknown"};
     Stentor__V1__Trigger trigger;
     stentor__v1__trigger__init(&trigger);
     trigger.key = (char[]){"remind"};
@@ -82,15 +83,18 @@ static void apply(const DomainEvent *event, Arena *arena)
     trigger.subject_path = (char[]){"id"};
     trigger.obsoleted_by = cancels;
     trigger.n_obsoleted_by = 1;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof resolvers / sizeof resolvers[0]; i++) {
         TriggerPlan plan;
         Error err = {0};
         trigger.resolver = arena_cstr(arena, str_from(resolvers[i]));
-        if (!trigger_plan(&trigger, event, NOW_US, arena, &plan, &err)) {
+        if (!trigger_plan(&trigger, NULL, event, NOW_US, arena, &plan, &err)) {
             assert(err.kind == ERROR_PERMANENT && strstr(err.text, "trigger 'remind'") != NULL);
             continue;
         }
         assert(plan.count <= TRIGGER_RECIPIENTS_MAX && (!plan.late || plan.count == 0));
+        if (trigger_choose(&plan, event, arena, &err) == TRIGGER_NOT_FOUND) {
+            assert(plan.chooses && strstr(err.text, "found no recipient") != NULL);
+        }
         for (size_t n = 0; n < plan.count; n++) {
             Request request;
             (void)trigger_request(&plan, &plan.targets[n], NOW_US, arena, &request, &err);

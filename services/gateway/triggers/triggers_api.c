@@ -293,6 +293,26 @@ static bool refuse_collision(ApiCall *call, const Trigger *trigger)
     return true;
 }
 
+// A name that is known now may be gone when an event comes: then its dead letter says so.
+static bool refuse_unknown_resolver(ApiCall *call, const Trigger *trigger)
+{
+    const TriggersApi *api = call->ctx;
+    Str name = str_from(trigger->resolver);
+    NamedRules named;
+    if (!resolver_is_name(name) ||
+        named_resolvers_find(api->resolvers, str_from(call->tenant), name, &named)) {
+        return false;
+    }
+    (void)api_refuse_field(
+        call, "resolver",
+        "no resolver '%s' is known; known: %s (PUT /v1/resolvers/{name} defines one), or a rule "
+        "such "
+        "as 'address:guest.email'",
+        trigger->resolver,
+        named_resolvers_text(api->resolvers, str_from(call->tenant), call->http->arena));
+    return true;
+}
+
 static void put_trigger(ApiCall *call)
 {
     Arena *arena = call->http->arena;
@@ -307,7 +327,8 @@ static void put_trigger(ApiCall *call)
         api_answer_problem(call, &problem);
         return;
     }
-    if (refuse_collision(call, &change->trigger)) {
+    if (refuse_unknown_resolver(call, &change->trigger) ||
+        refuse_collision(call, &change->trigger)) {
         return;
     }
     change->trigger.updated_at_us = call->http->received_at_us;
@@ -360,8 +381,9 @@ static void try_trigger(ApiCall *call)
         .zone = catalog_tenant(api->catalog, str_from(call->tenant))->gate.zone,
     };
     Error err = {0};
-    json_t *body =
-        trigger_try(trigger, &input, api->catalog, http->received_at_us, call->http->arena, &err);
+    json_t *body = trigger_try(
+        trigger, api->resolvers, &input, api->catalog, http->received_at_us, call->http->arena,
+        &err);
     if (body == NULL) {
         (void)api_refuse_field(call, "event", "%s", err.text);
         return;

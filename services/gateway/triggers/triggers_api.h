@@ -8,12 +8,14 @@
 #include "common/api/api.h"
 #include "common/bus/jetstream/bus.h"
 #include "common/model/channel_set.h"
+#include "common/trigger/named_resolvers.h"
 #include "common/trigger/trigger_match.h"
 
 typedef struct TriggersApi {
     Bus *bus;
     TriggerMatch *map;
     const Catalog *catalog;
+    const NamedResolvers *resolvers;
     ChannelSet delivered; // the channels that have a vendor; a trigger for another is warned of
 } TriggersApi;
 

@@ -188,7 +188,7 @@ static bool is_found(const Work *w, const Answer *answer, const Target *target, 
         "trigger '%s': tenant '" STR_FMT "' has no %s '" STR_FMT "' (path '" STR_FMT "')",
         answer->key, STR_ARG(w->event.tenant),
         by_id ? "recipient" : identity_name(target->identity),
-        STR_ARG(str_slice(target->value, 0, 64)), STR_ARG(answer->plan.path));
+        STR_ARG(str_slice(target->value, 0, 64)), STR_ARG(target->path));
 }
 
 static void make_one(Work *w, Answer *answer, const Target *target, int64_t now_us)
@@ -216,10 +216,30 @@ static void make_one(Work *w, Answer *answer, const Target *target, int64_t now_
     submit(w, &answer->plan, item);
 }
 
+// false: no recipient is found.
+static bool choose(Work *w, Answer *answer)
+{
+    Error err = {0};
+    switch (trigger_choose(&answer->plan, &w->event, w->delivery->arena, &err)) {
+    case TRIGGER_CHOSEN:
+        return true;
+    case TRIGGER_NOT_FOUND:
+        fail_or_wait(w, answer, &err);
+        break;
+    case TRIGGER_TOO_MANY:
+        fail_text(w, answer, &err);
+        break;
+    }
+    return false;
+}
+
 static void make_all(Work *w, int64_t now_us)
 {
     for (size_t i = 0; i < w->count; i++) {
         Answer *answer = &w->answers[i];
+        if (!choose(w, answer)) {
+            continue;
+        }
         for (size_t n = 0; n < answer->plan.count; n++) {
             if (w->error.kind == ERROR_NONE) {
                 make_one(w, answer, &answer->plan.targets[n], now_us);
@@ -328,9 +348,16 @@ static void plan_one(Work *w, const Stentor__V1__Trigger *trigger, int64_t now_u
     const IngestMetrics *metrics = w->triggers->options.metrics;
     Answer *answer = add_answer(w, trigger);
     Error err = {0};
-    if (!trigger_plan(trigger, &w->event, now_us, w->delivery->arena, &answer->plan, &err)) {
-        answer->plan.count = 0;
-        fail_text(w, answer, &err);
+    const NamedResolvers *resolvers = w->triggers->options.resolvers;
+    if (!trigger_plan(
+            trigger, resolvers, &w->event, now_us, w->delivery->arena, &answer->plan, &err)) {
+        bool may_come = answer->plan.unknown;
+        answer->plan = (TriggerPlan){.unknown = may_come};
+        if (may_come) {
+            fail_or_wait(w, answer, &err);
+        } else {
+            fail_text(w, answer, &err);
+        }
         return;
     }
     if (answer->plan.bad_target != NULL) {

@@ -20,6 +20,7 @@
 #include "common/bus/consume/worker.h"
 #include "common/db/db.h"
 #include "common/request/catalog.h"
+#include "common/trigger/named_resolvers.h"
 #include "common/trigger/trigger_match.h"
 #include "services/ingest/accept/accept.h"
 
@@ -30,6 +31,7 @@ typedef struct TriggersOptions {
     Accept *accept;
     const Catalog *catalog;
     const TriggerMatch *map;
+    const NamedResolvers *resolvers;
     IngestMetrics *metrics;
     const char *stage; // of dead letters
 } TriggersOptions;

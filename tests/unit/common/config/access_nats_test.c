@@ -112,6 +112,7 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-gateway", "cfg.template.acme.welcome");
     assert_allowed("stentor-gateway", "cfg.tenant.acme.self");
     assert_allowed("stentor-gateway", "cfg.trigger.acme.t");
+    assert_allowed("stentor-gateway", "cfg.resolver.acme.r");
     assert_allowed("stentor-gateway", "cfg.suppression.acme.x");
     assert_allowed("stentor-gateway", "cfg.apikey.acme.k1");
     assert_allowed("stentor-gateway", "cfg.inbound.acme.sendgrid");
@@ -175,6 +176,7 @@ static void gateway_and_ingest_share_no_right_to_publish(void **state)
         "ppl.acme",
         "cfg.template.acme.welcome",
         "cfg.trigger.acme.t",
+        "cfg.resolver.acme.r",
         "cfg.tenant.acme.self",
         "cfg.suppression.acme.x",
         "cfg.apikey.acme.k1",

@@ -82,7 +82,7 @@ static TriggerPlan plan_good(Scene *s, int64_t now_us)
 {
     TriggerPlan plan;
     Error err = {0};
-    if (!trigger_plan(&s->trigger, &s->event, now_us, s->arena, &plan, &err)) {
+    if (!trigger_plan(&s->trigger, NULL, &s->event, now_us, s->arena, &plan, &err)) {
         fail_msg("%s", err.text);
     }
     return plan;
@@ -231,6 +231,123 @@ static void each_resolver_finds_its_targets(void **state)
     assert_non_null(strstr(plan.bad_target, "entry 1 of path 'all'"));
 }
 
+// ---- named resolvers ----
+
+static TriggerPlan plan_named(Scene *s, const char *resolver, const char *payload)
+{
+    read_event(s, payload, NOW_US);
+    s->trigger.resolver = text(resolver);
+    s->trigger.subject_path = text("");
+    return plan_good(s, NOW_US);
+}
+
+static void assert_target(const TriggerPlan *plan, size_t at, TargetKind kind, const char *value)
+{
+    assert_true(at < plan->count);
+    assert_int_equal(plan->targets[at].kind, kind);
+    if (!str_eq(plan->targets[at].value, str_from(value))) {
+        fail_msg("%zu: " STR_FMT, at, STR_ARG(plan->targets[at].value));
+    }
+}
+
+static void the_documents_names_find_their_members_however_they_are_spelled(void **state)
+{
+    static const struct {
+        const char *resolver, *payload, *value;
+        Identity identity;
+    } cases[] = {
+        {"iam_subject", "{\"subject\":\"u-1\"}", "u-1", IDENTITY_USER},
+        {"iam_subject", "{\"subject\":{\"id\":\"u-2\"},\"actor\":\"u-9\"}", "u-2", IDENTITY_USER},
+        {"iam_subject", "{\"actorId\":17}", "17", IDENTITY_USER},
+        {"iam_subject", "{\"user_id\":\"u-3\"}", "u-3", IDENTITY_USER},
+        {"primary_guest", "{\"primaryGuest\":{\"id\":\"g-1\"}}", "g-1", IDENTITY_GUEST},
+        {"primary_guest", "{\"guest\":{\"id\":\"g-2\"}}", "g-2", IDENTITY_GUEST},
+        {"primary_guest", "{\"guests\":[{\"id\":\"g-3\"},{\"id\":\"g-4\"}]}", "g-3",
+         IDENTITY_GUEST},
+        {"vendor_assignee", "{\"vendorId\":\"v-1\"}", "v-1", IDENTITY_VENDOR},
+        {"vendor_assignee", "{\"assignee\":{\"id\":\"v-2\"}}", "v-2", IDENTITY_VENDOR},
+    };
+    Scene *s = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        TriggerPlan plan = plan_named(s, cases[i].resolver, cases[i].payload);
+        assert_target(&plan, 0, TARGET_IDENTITY, cases[i].value);
+        assert_int_equal(plan.targets[0].identity, cases[i].identity);
+        assert_true(plan.chooses);
+    }
+}
+
+static void the_first_rule_that_finds_a_recipient_counts(void **state)
+{
+    Scene *s = *state;
+    Error err = {0};
+    const char *both = "{\"guest_id\":\"g-1\",\"guest_email\":\"a@example.com\"}";
+    TriggerPlan plan = plan_named(s, "primary_guest", both);
+    assert_int_equal(plan.count, 2);
+    assert_int_equal(trigger_choose(&plan, &s->event, s->arena, &err), TRIGGER_CHOSEN);
+    assert_int_equal(plan.count, 1);
+    assert_target(&plan, 0, TARGET_ADDRESS, "a@example.com"); // no recipient has the identity
+    plan = plan_named(s, "primary_guest", both);
+    plan.targets[0].recipient_id = STR(RCP);
+    assert_int_equal(trigger_choose(&plan, &s->event, s->arena, &err), TRIGGER_CHOSEN);
+    assert_int_equal(plan.count, 1);
+    assert_target(&plan, 0, TARGET_IDENTITY, "g-1");
+}
+
+static void a_label_is_each_recipient_that_has_it(void **state)
+{
+    Scene *s = *state;
+    Error err = {0};
+    Str members[] = {STR(RCP), STR("rcp_01ARZ3NDEKTSV4RRFFQ69G5FAW")};
+    TriggerPlan plan = plan_named(s, "tenant_admins", "{\"name\":\"A\"}");
+    assert_target(&plan, 0, TARGET_LABEL, "admin");
+    plan.targets[0].members = members;
+    plan.targets[0].member_count = 2;
+    assert_int_equal(trigger_choose(&plan, &s->event, s->arena, &err), TRIGGER_CHOSEN);
+    assert_int_equal(plan.count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(plan.targets[i].kind, TARGET_RECIPIENT);
+        assert_true(str_eq(plan.targets[i].recipient_id, members[i]));
+    }
+}
+
+static void none_and_too_many_name_the_resolver_and_the_event(void **state)
+{
+    Scene *s = *state;
+    Error err = {0};
+    TriggerPlan plan = plan_named(s, "label:night", "{\"name\":\"A\"}");
+    assert_int_equal(trigger_choose(&plan, &s->event, s->arena, &err), TRIGGER_NOT_FOUND);
+    assert_string_equal(
+        err.text,
+        "trigger 'remind': resolver 'label:night' found no recipient for event 'e-1': tenant "
+        "'acme' has none with label 'night'");
+    plan.targets[0].members = arena_array(s->arena, RESOLVER_LABEL_MAX + 1, sizeof(Str));
+    plan.targets[0].member_count = RESOLVER_LABEL_MAX + 1;
+    assert_int_equal(trigger_choose(&plan, &s->event, s->arena, &err), TRIGGER_TOO_MANY);
+    assert_non_null(
+        strstr(err.text, "more than 1000 recipients for event 'e-1', by label 'night'"));
+    plan = plan_named(s, "iam_subject", "{\"subject\":\"u-1\"}");
+    assert_int_equal(trigger_choose(&plan, &s->event, s->arena, &err), TRIGGER_NOT_FOUND);
+    assert_non_null(strstr(err.text, "'iam_subject' found no recipient for event 'e-1'"));
+    assert_non_null(strstr(err.text, "none with user 'u-1'"));
+}
+
+static void a_name_that_finds_nothing_in_the_event_says_what_it_sought(void **state)
+{
+    Scene *s = *state;
+    TriggerPlan plan;
+    Error err = {0};
+    read_event(s, "{\"subject\":{\"name\":\"x\"}}", NOW_US);
+    s->trigger.resolver = text("tenant_owner");
+    assert_false(trigger_plan(&s->trigger, NULL, &s->event, NOW_US, s->arena, &plan, &err));
+    assert_true(plan.unknown);
+    assert_string_equal(err.text, "trigger 'remind': there is no resolver 'tenant_owner'");
+    s->trigger.resolver = text("vendor_assignee");
+    assert_false(trigger_plan(&s->trigger, NULL, &s->event, NOW_US, s->arena, &plan, &err));
+    assert_false(plan.unknown);
+    assert_non_null(strstr(err.text, "resolver 'vendor_assignee' found no recipient: event 'e-1'"));
+    assert_non_null(strstr(err.text, "vendor_id"));
+}
+
 typedef struct BadCase {
     const char *resolver, *anchor, *subject;
     const char *words;
@@ -259,7 +376,7 @@ static void what_fails_names_the_trigger_and_the_path(void **state)
         s->trigger.resolver = text(CASES[i].resolver);
         s->trigger.anchor = text(CASES[i].anchor);
         s->trigger.subject_path = text(CASES[i].subject);
-        assert_false(trigger_plan(&s->trigger, &s->event, NOW_US, s->arena, &plan, &err));
+        assert_false(trigger_plan(&s->trigger, NULL, &s->event, NOW_US, s->arena, &plan, &err));
         assert_int_equal(err.kind, ERROR_PERMANENT);
         if (strstr(err.text, CASES[i].words) == NULL) {
             fail_msg("case %zu: %s", i, err.text);
@@ -457,6 +574,15 @@ int main(void)
             what_follows_from_a_fresh_event_is_not_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_person_sends_again_is_never_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_resolver_finds_its_targets, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            the_documents_names_find_their_members_however_they_are_spelled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            the_first_rule_that_finds_a_recipient_counts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_label_is_each_recipient_that_has_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            none_and_too_many_name_the_resolver_and_the_event, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_name_that_finds_nothing_in_the_event_says_what_it_sought, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             what_fails_names_the_trigger_and_the_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

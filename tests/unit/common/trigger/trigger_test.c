@@ -193,8 +193,14 @@ static void resolvers(void **state)
         {"identity:anonymous:v", false, 0, 0, NULL},
         {"identity:guest", false, 0, 0, NULL},
         {"identity::x", false, 0, 0, NULL},
+        {"label:admin", true, RESOLVER_LABEL, IDENTITY_NONE, "admin"},
+        {"tenant_admins", true, RESOLVER_NAMED, IDENTITY_NONE, "tenant_admins"},
+        {"label:", false, 0, 0, NULL},
+        {"label:Admin", false, 0, 0, NULL},
+        {"night-desk", false, 0, 0, NULL},
+        {"1st", false, 0, 0, NULL},
+        {"guest.email", false, 0, 0, NULL},
         {"address:", false, 0, 0, NULL},
-        {"address", false, 0, 0, NULL},
         {"Address:x", false, 0, 0, NULL},
         {"", false, 0, 0, NULL},
         {"address:a..b", false, 0, 0, NULL},
@@ -235,7 +241,7 @@ static void all_faults_of_an_object_are_reported_at_once(void **state)
     Stentor__V1__Trigger trigger;
     Problem problem = {0};
     assert_false(read_json(
-        "{\"event_type\":\"..\",\"template\":\"A B\",\"resolver\":\"who\",\"channel\":\"pigeon\","
+        "{\"event_type\":\"..\",\"template\":\"A B\",\"resolver\":\"who?\",\"channel\":\"pigeon\","
         "\"category\":5,\"offset_s\":99999999999,\"name_path\":\".\",\"anchor\":\"x..y\","
         "\"obsoleted_by\":[\"a b\"],\"colour\":1}",
         arena, &trigger, &problem));

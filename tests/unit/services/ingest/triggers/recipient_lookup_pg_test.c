@@ -14,7 +14,7 @@
 #define SECOND "rcp_01ARZ3NDEKTSV4RRFFQ69G5FA2"
 #define OTHERS "rcp_01ARZ3NDEKTSV4RRFFQ69G5FA3"
 
-enum { WANTS = 8 };
+enum { WANTS = 11 };
 
 typedef struct Asking {
     Arena *arena;
@@ -26,7 +26,15 @@ typedef struct Asking {
 
 static void fill(PGconn *admin)
 {
-    admin_exec(admin, "TRUNCATE people.recipients");
+    admin_exec(admin, "TRUNCATE people.recipients, people.labels");
+    admin_exec(
+        admin, "INSERT INTO people.labels (tenant_id, recipient_id, label) VALUES "
+               "('acme', '" SECOND "', 'admin'), ('acme', '" FIRST "', 'admin'), "
+               "('other', '" OTHERS "', 'admin'), ('acme', '" FIRST "', 'night')");
+    admin_exec(
+        admin, "INSERT INTO people.labels (tenant_id, recipient_id, label) SELECT 'acme', "
+               "'rcp_01ARZ3NDEKTSV4RRFFQ69' || lpad(i::text, 5, '0'), 'crowd' FROM "
+               "generate_series(1, 1500) i");
     admin_exec(
         admin,
         "INSERT INTO people.recipients (tenant_id, recipient_id, identity_type, identity_id, "
@@ -59,7 +67,7 @@ static void ask(uv_loop_t *loop, DbPool *pool, Asking *asking)
 }
 
 // As the service's role, which row-level security binds.
-static void recipients_are_found_by_id_and_identity_within_their_tenant(void **state)
+static void recipients_are_found_by_id_identity_and_label_within_their_tenant(void **state)
 {
     (void)state;
     uv_loop_t loop;
@@ -80,11 +88,14 @@ static void recipients_are_found_by_id_and_identity_within_their_tenant(void **s
         {.kind = TARGET_RECIPIENT, .value = STR("rcp_01ARZ3NDEKTSV4RRFFQ69G5FA9")},
         {.kind = TARGET_IDENTITY, .identity = IDENTITY_GUEST, .value = STR("g-1")},
         {.kind = TARGET_RECIPIENT, .value = STR(SECOND)},
+        {.kind = TARGET_LABEL, .value = STR("admin")},
+        {.kind = TARGET_LABEL, .value = STR("crowd")},
+        {.kind = TARGET_LABEL, .value = STR("unknown")},
     };
-    static const char *const FOUND[WANTS] = {SECOND, FIRST, "", "", "", "", OTHERS, ""};
+    static const char *const FOUND[WANTS] = {SECOND, FIRST, "", "", "", "", OTHERS, "", "", "", ""};
     TriggerWant wants[WANTS];
     for (size_t i = 0; i < WANTS; i++) {
-        wants[i] = (TriggerWant){i < 6 ? STR("acme") : STR("other"), &targets[i]};
+        wants[i] = (TriggerWant){i < 6 || i > 7 ? STR("acme") : STR("other"), &targets[i]};
     }
     Asking asking = {.arena = arena_new(0), .wants = wants, .count = WANTS};
     ask(&loop, pool, &asking);
@@ -93,6 +104,11 @@ static void recipients_are_found_by_id_and_identity_within_their_tenant(void **s
             fail_msg("%zu: " STR_FMT, i, STR_ARG(targets[i].recipient_id));
         }
     }
+    assert_int_equal(targets[8].member_count, 2); // of the tenant alone, in the order of the ids
+    assert_true(str_eq(targets[8].members[0], STR(FIRST)));
+    assert_true(str_eq(targets[8].members[1], STR(SECOND)));
+    assert_int_equal(targets[9].member_count, RESOLVER_LABEL_MAX + 1); // more than may be
+    assert_int_equal(targets[10].member_count, 0);
     arena_free(asking.arena);
     db_pool_close(pool, on_pool_closed, &closed);
     assert_true(run_for(&loop, &closed, true, WAIT_MS));
@@ -104,7 +120,7 @@ static void recipients_are_found_by_id_and_identity_within_their_tenant(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recipients_are_found_by_id_and_identity_within_their_tenant),
+        cmocka_unit_test(recipients_are_found_by_id_identity_and_label_within_their_tenant),
     };
     return cmocka_run_group_tests(tests, migrate_all, NULL);
 }
