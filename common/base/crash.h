@@ -56,6 +56,8 @@
       "a step of a batch is committed to the accept log", "the batch's checkpoint")                                                        \
     X("batch.moved", "ingest",                                                                                                             \
       "the batch's checkpoint is committed", "the next step")                                                                              \
+    X("batch.page_stored", "ingest",                                                                                                       \
+      "a page of the members that a batch's query finds is stored", "the next page, or the first step")                                    \
     X("intake.stored", "ingest",                                                                                                           \
       "an application's event is stored in EVENTS", "its publisher's answer")                                                              \
     X("resend.noted", "ingest",                                                                                                            \

@@ -5,7 +5,7 @@
     "id, tenant_id, name, category, channel, priority, template, template_version, locale, "       \
     "variables, scheduled_for, rate_per_second, step, status, paused, reason, total, broken, "     \
     "chunks, next_chunk, next_offset, accepted, created_by, created_at, started_at, ended_at, "    \
-    "create_hash, consent_source, consent_at"
+    "create_hash, consent_source, consent_at, recipient_query::text, chosen_after, is_chosen"
 
 // ---- a batch as its row ----
 
@@ -29,14 +29,16 @@ static const DbStatement CLAIM = {
 
 static const DbStatement CREATE = {
     .name = "batch_create",
-    .sql = "INSERT INTO ingest.batches (id, tenant_id, name, category, channel, priority, "
-           "template, template_version, locale, variables, scheduled_for, rate_per_second, step, "
-           "status, created_by, created_at, create_key, create_hash, consent_source, consent_at) "
-           "VALUES ($1::text, $2::text, "
-           "$3::text, $4::text, $5::text, $6::text, $7::text, $8::text, $9::text, $10::bytea, "
-           "$11::timestamptz, $12::int4, $13::int4, 'draft', $14::text, $15::timestamptz, "
-           "$16::text, $17::bytea, $18::text, $19::timestamptz) ON CONFLICT (tenant_id, "
-           "create_key) DO NOTHING",
+    .sql =
+        "INSERT INTO ingest.batches (id, tenant_id, name, category, channel, priority, "
+        "template, template_version, locale, variables, scheduled_for, rate_per_second, step, "
+        "status, created_by, created_at, create_key, create_hash, consent_source, consent_at, "
+        "recipient_query) "
+        "VALUES ($1::text, $2::text, "
+        "$3::text, $4::text, $5::text, $6::text, $7::text, $8::text, $9::text, $10::bytea, "
+        "$11::timestamptz, $12::int4, $13::int4, 'draft', $14::text, $15::timestamptz, "
+        "$16::text, $17::bytea, $18::text, $19::timestamptz, $20::jsonb) ON CONFLICT (tenant_id, "
+        "create_key) DO NOTHING",
 };
 
 static const DbStatement CREATED = {
@@ -107,6 +109,7 @@ void batch_sql_create(DbTxn *txn, const BatchRow *row, Str create_key)
     push_optional_bytes(p, row->create_hash);
     push_optional(p, row->consent_source);
     db_time(p, row->consent_at_us);
+    push_optional(p, row->query);
     p = db_txn_add(txn, &CREATED, NULL);
     db_text(p, row->id);
     db_text(p, row->tenant);
@@ -152,6 +155,9 @@ bool batch_sql_read(const PGresult *res, int i, Arena *arena, BatchRow *ret, Err
         .create_hash = arena_str(arena, db_get_text(res, i, 26)),
         .consent_source = arena_str(arena, db_get_text(res, i, 27)),
         .consent_at_us = db_get_time(res, i, 28),
+        .query = arena_str(arena, db_get_text(res, i, 29)),
+        .chosen_after = arena_str(arena, db_get_text(res, i, 30)),
+        .chosen = db_get_int(res, i, 31) != 0,
     };
     if (!read_kinds(res, i, &row, err)) {
         return false;

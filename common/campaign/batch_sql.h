@@ -39,6 +39,9 @@ typedef struct BatchRow {
     int64_t started_at_us;
     int64_t ended_at_us;
     Str create_hash;
+    Str query;        // whom it is for (member_choice.h); empty: its members are uploaded
+    Str chosen_after; // the last recipient that was looked at
+    bool chosen;      // all were
 } BatchRow;
 
 // Each adds one statement whose result is rows of batches, to be read with batch_sql_read. The

@@ -130,7 +130,8 @@ const Command commands[] = {
     {"tail", "", 0, 0, "all count= every-tenant json",
      "print status events as they happen; with --json one object a line\n  --all           from the beginning of the stream\n"
      "  --count N       stop after N events\n  --every-tenant  not only those of STENTOR_TENANT", cmd_tail, NULL},
-    {"batch create", "", 0, 0, "name=! template=! template-version= category= channel= locale= priority= rate= at= data= consent-source= consent-at= json",
+    {"batch create", "", 0, 0, "name=! template=! template-version= category= channel= locale= priority= rate= at= data= consent-source= consent-at= "
+     "label= recipient-locale= identity-type= consented query= dry-run json",
      "create the draft of a campaign, one template to many recipients; prints its id\n"
      "  --name TEXT, --template KEY\n"
      "  --rate N                     at most N notifications a second (default: no limit)\n"
@@ -138,7 +139,14 @@ const Command commands[] = {
      "  --priority NAME              default low\n"
      "  --at TIME                    when `batch schedule` starts it: RFC 3339, or a span from now such as 2h\n"
      "  --consent-source TEXT, --consent-at TIME   of marketing: where and when the members without one of their own consented\n"
-     "  --template-version X.Y.Z, --category NAME, --channel NAME, --locale TAG", cmd_batch_create, NULL},
+     "  --template-version X.Y.Z, --category NAME, --channel NAME, --locale TAG\n"
+     "Members chosen among the tenant's recipients when the batch starts, in the place of `batch add`; all that is said must hold:\n"
+     "  --label LABEL                repeatable: all of them\n"
+     "  --recipient-locale TAG       repeatable: one of them; 'de' is also 'de-AT'\n"
+     "  --identity-type TYPE         repeatable: one of guest, user, vendor, anonymous\n"
+     "  --consented                  has consented to the batch's category on its channel\n"
+     "  --query FILE.json            the recipient_query as the API takes it ({}: every recipient), instead of these options\n"
+     "  --dry-run                    only count them", cmd_batch_create, NULL},
     {"batch add", "ID FILE", 2, 2, "csv part= patience= json",
      "upload members from a CSV or NDJSON file ('-': standard input); safe to repeat\n"
      "  --csv         FILE is CSV, whatever its name: columns to, name, recipient_id, locale, consent_source,\n"

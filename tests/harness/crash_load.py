@@ -31,7 +31,7 @@ OWN = {"created_at", "id", "recipient_id", "tenant_id", "notification_id", "addr
 POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f"ntf.rendered.normal.{TENANT}",
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
           "poison.tenant": "evt.platform.TenantCreated", "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
-KINDS = ["called", "single", "batch", "campaign", "scheduled", "retry", "rejected", "endless", "command", "callback", "digest", "resend", "managed",
+KINDS = ["called", "single", "batch", "campaign", "chosen", "scheduled", "retry", "rejected", "endless", "command", "callback", "digest", "resend", "managed",
          "tenant", *POISON]
 
 
@@ -101,6 +101,9 @@ class Bench:
         self.endless = pipeline.put_endless()
         self.deferrals = Deferrals(pipeline)
         self.streams = json.loads(self.nats.request("$JS.API.STREAM.NAMES"))["streams"]
+        for number in range(3):  # whom the query of every run's "chosen" finds
+            pipeline.cli("recipient", "put", "--identity", f"guest:chosen{number}", "--email", f"chosen{number}@example.com", "--label", "chosen")
+        wait_until(lambda: self.rows("SELECT count(*) AS count FROM people.labels")[0]["count"] == 3, 20, "the labels")
 
     def rows(self, sql, *params):
         with self.database.cursor(cursor_factory=psycopg2.extras.RealDictCursor) as cursor:
@@ -173,6 +176,7 @@ class Run:
         self.number = next(bench.numbers)
         self.ids = {}  # kind -> notification ids
         self.campaign = None  # its batch
+        self.chosen = None  # the one that chooses its members
         self.tries = {}  # kind -> how often it was posted until it was taken
         self.left = list(KINDS)
         self.start = {stream: bench.last(stream) for stream in ("STATUS", "DEAD")}
@@ -193,7 +197,10 @@ class Run:
         elif kind == "digest":
             self.gather()
         elif kind == "campaign":
-            self.start_campaign()
+            members = [{"to": self.address("campaign", i), "variables": {"name": "A"}} for i in range(3)]
+            self.campaign = self.start_batch(kind, members=members)
+        elif kind == "chosen":
+            self.chosen = self.start_batch(kind, recipient_query={"labels": "chosen"}, variables={"name": "A"})
         elif kind == "resend":
             self.send_again()
         elif kind == "managed":
@@ -235,13 +242,12 @@ class Run:
         answer = self.until(202, kind, body, headers={"Idempotency-Key": f"{self.tag}-{kind}"})
         self.ids[kind] = [item["id"] for item in answer["notifications"]]
 
-    def start_campaign(self):
-        """A batch of three, one a step."""
-        members = [{"to": self.address("campaign", i), "variables": {"name": "A"}} for i in range(3)]
-        body = json.dumps({"name": self.tag[:200], "template": "welcome", "rate_per_second": 10, "members": members}).encode()
-        headers = {"Idempotency-Key": f"{self.tag}-campaign"}
-        self.campaign = self.until(201, "campaign", body, path="/v1/batches", headers=headers)["id"]
-        self.until(200, "campaign", b"", path=f"/v1/batches/{self.campaign}/start")
+    def start_batch(self, kind, **members):
+        """A batch of three, one a step; returns its id."""
+        body = json.dumps({"name": self.tag[:200], "template": "welcome", "rate_per_second": 10, **members}).encode()
+        batch = self.until(201, kind, body, path="/v1/batches", headers={"Idempotency-Key": f"{self.tag}-{kind}"})["id"]
+        self.until(200, kind, b"", path=f"/v1/batches/{batch}/start")
+        return batch
 
     def call_back(self):
         """About a mail of its own and once that is sent: a callback about an unknown outcome would settle it."""
@@ -315,10 +321,11 @@ class Run:
     def observe(self):
         """{"history": {kind: rows}, "attempts", "ledger", "statuses", "letters"}, and in `mails` and `unknown` counts by notification."""
         rows = self.bench.rows(
-            "SELECT * FROM archiver.notifications WHERE correlation_id LIKE %s OR recipient_id = %s OR batch_id = %s", self.tag + "/%",
-            self.recipient(), self.campaign)
+            "SELECT * FROM archiver.notifications WHERE correlation_id LIKE %s OR recipient_id = %s OR batch_id IN (%s, %s)", self.tag + "/%",
+            self.recipient(), self.campaign, self.chosen)
         self.ids["digest"] = [row["id"] for row in rows if row["template"] == "digest"]
-        self.ids["campaign"] = [row["id"] for row in rows if row["batch_id"] is not None]
+        self.ids["campaign"] = [row["id"] for row in rows if row["batch_id"] and row["batch_id"] == self.campaign]
+        self.ids["chosen"] = [row["id"] for row in rows if row["batch_id"] and row["batch_id"] == self.chosen]
         self.ids["command"] = [row["id"] for row in rows if row["correlation_id"] == f"{self.tag}/command"]
         ids = [row["id"] for row in rows]
         attempts = self.bench.rows("SELECT * FROM archiver.delivery_attempts WHERE notification_id = ANY (%s)", ids)

@@ -35,10 +35,11 @@ static void print_line(const json_t *batch)
 {
     int64_t members = number_of(batch, "members");
     int64_t accepted = number_of(batch, "accepted");
+    bool chooses = json_is_false(json_object_get(batch, "chosen"));
     printf(
-        "%s  %s%s  %" PRId64 " of %" PRId64 " accepted", text_of(batch, "id"),
+        "%s  %s%s  %" PRId64 " of %s%" PRId64 " accepted", text_of(batch, "id"),
         text_of(batch, "status"), json_is_true(json_object_get(batch, "paused")) ? " (paused)" : "",
-        accepted, members);
+        accepted, chooses ? "at least " : "", members);
     if (members > 0) {
         printf(" (%d %%)", (int)(100 * accepted / members));
     }
@@ -121,6 +122,73 @@ static bool add_variables(Cli *cli, json_t *request, Error *err)
     return true;
 }
 
+// ---- whom it is for ----
+
+// --label is all of them, the others one of those given.
+static bool add_condition(Cli *cli, json_t *query, const char *flag, const char *name, Error *err)
+{
+    json_t *list = json_array();
+    const char *word = NULL;
+    bool ok = true;
+    for (int i = 0; ok && (word = args_each(&cli->args, flag, &i)) != NULL;) {
+        ok = json_array_append_new(list, json_string(word)) == 0 ||
+             error_set(err, ERROR_USAGE, "--%s is not UTF-8", flag);
+    }
+    if (json_array_size(list) > 0) {
+        (void)json_object_set(query, name, list);
+    }
+    json_decref(list);
+    return ok;
+}
+
+static bool read_query(Cli *cli, json_t **ret, Error *err)
+{
+    const char *path = args_flag(&cli->args, "query");
+    json_error_t where;
+    Str text = STR_EMPTY;
+    if (!cli_read_file(cli, path, DATA_MAX, &text, err)) {
+        return error_wrap(err, "--query");
+    }
+    *ret = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &where);
+    return *ret != NULL || error_set(
+                               err, ERROR_USAGE, "--query '%s' line %d, column %d: %s", path,
+                               where.line, where.column, where.text);
+}
+
+static bool add_query(Cli *cli, json_t *request, Error *err)
+{
+    json_t *query = NULL;
+    bool ok = true;
+    if (args_has(&cli->args, "query")) {
+        ok = read_query(cli, &query, err);
+    } else {
+        query = json_object();
+        ok = add_condition(cli, query, "label", "labels", err) &&
+             add_condition(cli, query, "recipient-locale", "locales", err) &&
+             add_condition(cli, query, "identity-type", "identity_types", err);
+        if (args_has(&cli->args, "consented")) {
+            (void)json_object_set_new(query, "consent", json_true());
+        }
+    }
+    bool said = args_has(&cli->args, "query") || json_object_size(query) > 0;
+    if (ok && said) {
+        (void)json_object_set(request, "recipient_query", query);
+    }
+    if (ok && args_has(&cli->args, "dry-run")) {
+        (void)json_object_set_new(request, "dry_run", json_true());
+    }
+    json_decref(query);
+    return ok;
+}
+
+static void print_count(const json_t *answer)
+{
+    bool complete = json_is_true(json_object_get(answer, "complete"));
+    printf(
+        "%s%" PRId64 " recipients match%s\n", complete ? "" : "at least ",
+        number_of(answer, "matched"), complete ? "" : ": there was no time to look at all of them");
+}
+
 static int post_and_print(Cli *cli, const char *path, Str body)
 {
     Error err = {0};
@@ -129,7 +197,10 @@ static int post_and_print(Cli *cli, const char *path, Str body)
     bool ok = client != NULL && api_client_call(client, "POST", path, body, &answer, &err) &&
               (answer.status / 100 == 2 || api_client_explain(client, &answer, &err));
     int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
-    if (ok) {
+    bool counted = ok && json_object_get(answer.json, "dry_run") != NULL;
+    if (counted && !cli->json) {
+        print_count(answer.json);
+    } else if (ok) {
         print_batch(cli, answer.json);
     }
     api_client_free(client);
@@ -143,7 +214,7 @@ int cmd_batch_create(Cli *cli)
     json_t *request = json_object();
     bool ok = args_int(&cli->args, "rate", 0, 0, 100000, &rate, &err) &&
               add_texts(cli, request, &err) && send_add_consent(cli, request, &err) &&
-              add_variables(cli, request, &err);
+              add_variables(cli, request, &err) && add_query(cli, request, &err);
     if (ok && rate > 0) {
         json_object_set_new(request, "rate_per_second", json_integer(rate));
     }

@@ -7,6 +7,8 @@
 
 #include "common/base/clock.h"
 #include "common/request/consent.h"
+#include "common/request/required.h"
+#include "services/ingest/batches/recipient_query.h"
 
 enum { NAME_MAX_BYTES = 32 };
 
@@ -161,6 +163,38 @@ static bool take_members(
     return api_body_good(body);
 }
 
+// What a member would bring, the batch itself must have: a recipient's record has no variables.
+static bool check_variables(
+    ApiBody *body, const BatchDraft *draft, const BatchRules *rules, const json_t *variables)
+{
+    FieldError err = {.field = ""};
+    const char *at = catalog_required(rules->catalog, rules->tenant, &draft->model);
+    const char *path = required_missing(&at, variables, NULL);
+    if (path == NULL) {
+        return true;
+    }
+    (void)required_error(&err, path, &draft->model, body->arena);
+    return api_body_fail(body, err.field, "%s", err.text);
+}
+
+// Members by a query, or uploaded ones: not both.
+static bool take_query(
+    ApiBody *body, BatchDraft *draft, const BatchRules *rules, const json_t *variables)
+{
+    (void)recipient_query_read(body, &draft->query);
+    (void)api_read_bool(body, "dry_run", &draft->dry_run);
+    if (draft->query.len == 0) {
+        return !draft->dry_run || !api_body_good(body) ||
+               api_body_fail(
+                   body, "dry_run", "only with recipient_query: it counts whom that finds");
+    }
+    if (api_has(body, "members")) {
+        (void)api_body_fail(
+            body, "members", "not together with recipient_query, which chooses the members");
+    }
+    return check_variables(body, draft, rules, variables);
+}
+
 bool batch_json_parse(
     Str text, const BatchRules *rules, Arena *arena, BatchDraft *ret, Problem *ret_problem)
 {
@@ -170,9 +204,12 @@ bool batch_json_parse(
     if (ok) {
         json_t *variables = NULL;
         json_t *unread = NULL;
-        if (take_head(&body, &draft, rules, &variables)) {
+        bool headed = take_head(&body, &draft, rules, &variables);
+        if (headed && take_query(&body, &draft, rules, variables)) {
             (void)take_members(&body, &draft, rules, variables);
         } else { // members are checked against the head
+            (void)(headed || recipient_query_read(&body, &draft.query));
+            (void)api_read_bool(&body, "dry_run", &draft.dry_run);
             (void)api_read_array(&body, "members", BATCH_INLINE_MAX, &unread);
         }
         ok = api_body_end(&body);
@@ -260,6 +297,15 @@ static void print_consent(Buf *out, const BatchRow *row)
     }
 }
 
+static void print_query(Buf *out, const BatchRow *row)
+{
+    if (row->query.len > 0) {
+        buf_cstr(out, ",\"recipient_query\":");
+        buf_str(out, row->query);
+        buf_printf(out, ",\"chosen\":%s", row->chosen ? "true" : "false");
+    }
+}
+
 void batch_json_print(Buf *out, const BatchRow *row, const BatchTotals *totals, int64_t now_us)
 {
     buf_cstr(out, "{\"id\":");
@@ -275,6 +321,7 @@ void batch_json_print(Buf *out, const BatchRow *row, const BatchTotals *totals, 
     print_text(out, "template_version", row->template_version);
     print_text(out, "locale", row->locale);
     print_consent(out, row);
+    print_query(out, row);
     buf_printf(
         out,
         ",\"rate_per_second\":%" PRId64 ",\"members\":%" PRId64 ",\"broken_lines\":%" PRId64

@@ -31,6 +31,8 @@ typedef struct BatchDraft {
     Str variables; // packed JSON, or empty
     int64_t scheduled_for_us;
     int64_t rate_per_s;
+    Str query;    // recipient_query.h; empty: none
+    bool dry_run; // count whom the query finds, and make nothing
     Member *members;
     size_t member_count;
 } BatchDraft;

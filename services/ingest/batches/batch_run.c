@@ -13,11 +13,10 @@
 #include "common/campaign/batch_chunk.h"
 #include "common/campaign/batch_sql.h"
 #include "common/model/rules/pace.h"
+#include "services/ingest/batches/run_choose.h"
 #include "services/ingest/batches/run_life.h"
 
 #define SCOPE STR("batch")
-
-static void advance(Run *run);
 
 // ---- the checkpoint ----
 
@@ -41,7 +40,7 @@ static void on_db_checkpoint(void *ctx, DbTxn *txn, const Error *err)
         run_release(run);
         return;
     }
-    advance(run);
+    run_advance(run);
 }
 
 static void save_checkpoint(Run *run)
@@ -213,7 +212,7 @@ static void on_db_chunk(void *ctx, DbTxn *txn, const Error *err)
         run_fail(run, broken.text);
         return;
     }
-    advance(run);
+    run_advance(run);
 }
 
 // ---- what is next ----
@@ -270,7 +269,7 @@ static bool template_is_there(Run *run)
     return true;
 }
 
-static void advance(Run *run)
+void run_advance(Run *run)
 {
     const BatchRunner *r = run->runner;
     if (run->in_air || run->over) {
@@ -289,6 +288,12 @@ static void advance(Run *run)
         return;
     }
     if (now_us < run->wait_until_us || r->options.unready(r->options.unready_ctx) != NULL) {
+        return;
+    }
+    if (run->chunk == NULL && run_chooses(run)) {
+        if (template_is_there(run)) {
+            run_choose(run);
+        }
         return;
     }
     if (run->chunk == NULL) {
@@ -390,7 +395,7 @@ static void look(BatchRunner *r)
 static void turn(BatchRunner *r)
 {
     for (Run *run = r->runs; run != NULL; run = run->next) {
-        advance(run);
+        run_advance(run);
     }
     runs_sweep(r);
 }

@@ -8,6 +8,8 @@
 // - accepted, checkpoint not moved: the step goes again with the same ids and the same idempotency
 //   key, and accept answers as it did: no second notification
 // - checkpoint moved: the next step is next
+// - a page of chosen members stored: the next page is next; not stored: the same page is looked for
+// again (run_choose.h)
 //
 // Law: the checkpoint moves only after accept's `done`. Of accept's room, and of what waits for
 // NATS, batches use a share only; the rest is for whoever asks for one notification.

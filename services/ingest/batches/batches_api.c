@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/batches/batches_api.h"
 
+#include <inttypes.h>
+
 #include "common/api/api_json.h"
 #include "common/api/page.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/campaign/member_choice.h"
 #include "common/model/retention/retention.h"
 
 enum {
@@ -12,6 +15,7 @@ enum {
     LIST_BYTES_MAX = 1024 * 1024,
     MOVE_TRIES = 3,
     KEY_MAX = 128,
+    COUNT_MS = 5000, // that a dry run may count
 };
 
 // ---- what all have in common ----
@@ -94,6 +98,10 @@ typedef struct CreateCall {
     BatchDraft draft;
     BatchRow row;
     Str key; // Idempotency-Key
+    // Of a dry run:
+    int64_t matched;
+    int64_t count_until_us;
+    char after[ID_SIZE]; // the last recipient that was looked at
 } CreateCall;
 
 static void on_db_created(void *ctx, DbTxn *txn, const Error *err)
@@ -195,6 +203,7 @@ static void fill_row(CreateCall *c)
         .created_by = c->call.base->key_id,
         .created_at_us = http->received_at_us,
         .create_hash = str_of(hash, SHA256_LEN),
+        .query = draft->query,
     };
 }
 
@@ -220,11 +229,77 @@ static bool check_create(CreateCall *c)
     return true;
 }
 
+// ---- whom a query finds ----
+
+static void count_page(CreateCall *c);
+
+static void respond_count(CreateCall *c, bool complete)
+{
+    char *text = arena_printf(
+        c->call.arena, "{\"dry_run\":true,\"matched\":%" PRId64 ",\"complete\":%s}", c->matched,
+        complete ? "true" : "false");
+    http_respond(c->call.base->http, 200, "application/json", str_from(text));
+}
+
+static void on_db_counted(void *ctx, DbTxn *txn, const Error *err)
+{
+    CreateCall *c = ctx;
+    if (err != NULL) {
+        c->call.api->counting--;
+        api_answer_failure(c->call.base, err);
+        return;
+    }
+    MemberPage page;
+    Arena *arena = arena_new(0); // a page's; the request's lives for all
+    member_page_read(txn, MEMBER_PAGE, arena, &page);
+    c->matched += (int64_t)page.count;
+    (void)str_to_c(page.after, c->after, sizeof c->after);
+    bool ended = page.ended;
+    arena_free(arena);
+    if (ended || clock_mono_us() >= c->count_until_us) {
+        c->call.api->counting--;
+        respond_count(c, ended);
+    } else {
+        count_page(c);
+    }
+}
+
+static void count_page(CreateCall *c)
+{
+    DbTxn *txn = batch_call_begin(&c->call);
+    const TenantSettings *tenant = catalog_tenant(c->call.api->catalog, c->call.tenant);
+    MemberQuery query = {
+        .tenant = c->call.tenant,
+        .query = c->draft.query,
+        .category = c->draft.model.category,
+        .channel = c->draft.model.channel,
+        .default_locale = str_from(tenant->default_locale),
+    };
+    member_page_add(txn, &query, str_from(c->after), MEMBER_PAGE);
+    db_txn_submit(txn, on_db_counted, c);
+}
+
+static void begin_count(CreateCall *c)
+{
+    BatchesApi *api = c->call.api;
+    if (api->counting >= BATCH_COUNTS_MAX) {
+        api_answer_unavailable(c->call.base, "other dry runs are counting; try again in a moment");
+        return;
+    }
+    api->counting++;
+    c->count_until_us = clock_mono_us() + INT64_C(1000) * COUNT_MS;
+    count_page(c);
+}
+
 static void post_batch(ApiCall *base)
 {
     CreateCall *c = arena_zalloc(base->http->arena, sizeof *c);
     c->call = batch_call(base);
     if (!check_create(c)) {
+        return;
+    }
+    if (c->draft.dry_run) {
+        begin_count(c);
         return;
     }
     fill_row(c);
@@ -378,8 +453,9 @@ static bool check_move(MoveCall *c, const BatchRow *row)
         batch_call_conflict(&c->call, err.text);
         return false;
     }
+    bool empty = row->total == 0 && row->query.len == 0;
     bool begins = c->to.status == BATCH_SCHEDULED || c->to.status == BATCH_RUNNING;
-    if (begins && row->total == 0) {
+    if (begins && empty) {
         batch_call_conflict(&c->call, "the batch has no members: upload them first");
         return false;
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/batches: created, filled part by part, started, shown. Everything is one or two
 // transactions; an upload is read in slices between the turns of the loop, at most
-// BATCH_UPLOADS_MAX of them at a time.
+// BATCH_UPLOADS_MAX of them at a time; a dry run counts in pages, BATCH_COUNTS_MAX at a time, so
+// that requests wait for a page at most.
 #pragma once
 
 #include "common/api/api.h"
@@ -9,7 +10,7 @@
 #include "services/ingest/batches/batch_run.h"
 #include "services/ingest/batches/batch_upload.h"
 
-enum { BATCH_UPLOADS_MAX = 8 };
+enum { BATCH_UPLOADS_MAX = 8, BATCH_COUNTS_MAX = 2 };
 
 typedef struct PartCall PartCall;
 
@@ -22,6 +23,7 @@ typedef struct BatchesApi {
     // its own:
     uv_timer_t slice; // reads on in the uploads, one slice of one of them a turn of the loop
     PartCall *uploads;
+    int counting;     // dry runs under way
     int upload_count; // those that wait for Postgres included
     void (*on_closed)(void *ctx);
     void *closed_ctx;

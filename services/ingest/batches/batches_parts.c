@@ -201,10 +201,16 @@ static void on_db_found(void *ctx, DbTxn *txn, const Error *err)
     Error broken = {0};
     bool found = err == NULL && db_rows(db_txn_result(txn, 0)) > 0;
     bool read = found && batch_sql_read(db_txn_result(txn, 0), 0, c->call.arena, &c->row, &broken);
-    if (read && begin_reading(c, &broken)) {
+    bool chooses = read && c->row.query.len > 0;
+    if (read && !chooses && begin_reading(c, &broken)) {
         return;
     }
     c->call.api->upload_count--;
+    if (chooses) {
+        batch_call_conflict(
+            &c->call, "the batch chooses its members by its recipient_query; it takes no others");
+        return;
+    }
     if (err != NULL || found) {
         api_answer_failure(c->call.base, err != NULL ? err : &broken);
     } else {

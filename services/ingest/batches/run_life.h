@@ -32,6 +32,9 @@ typedef struct Run {
     int64_t begun_at_us;
     Arena *step; // of the submission in flight
     Submission submission;
+    char page_after[ID_SIZE]; // of the page of members that is being stored (run_choose.h)
+    bool page_ended;
+    char chosen_after[ID_SIZE];
     int64_t wait_until_us; // of clock_mono_us
     int64_t renew_at_us;
     bool in_air; // an accept or a transaction will call back
@@ -50,6 +53,7 @@ struct BatchRunner {
     Metric *running;
 };
 
+void run_advance(Run *run); // batch_run.c: whatever is next, unless something is in the air
 void run_drop_chunk(Run *run);
 void run_free(Run *run);
 void runs_sweep(BatchRunner *r);

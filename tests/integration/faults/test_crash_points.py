@@ -57,6 +57,7 @@ HOW = {
     "resend.deleted": [How("resend")],
     "batch.accepted": [How("campaign"), How("campaign", number=3)],
     "batch.moved": [How("campaign"), How("campaign", number=3)],
+    "batch.page_stored": [How("chosen")],
     "gateway": [How("managed")],
     "gateway:bus.publishing": [How("managed"), How("tenant")],
     "gateway:bus.stored": [How("managed"), How("tenant")],
@@ -131,15 +132,15 @@ def uninterrupted(bench):
     run.wait_end()
     seen = run.observe()
     ends = {kind: {dict(row)["status"] for row in rows} for kind, rows in seen["history"].items()}
-    assert ends == {"called": {"opened"}, "single": {"sent"}, "batch": {"sent"}, "campaign": {"sent"}, "scheduled": {"sent"}, "retry": {"sent"}, "rejected": {"failed"},
+    assert ends == {"called": {"opened"}, "single": {"sent"}, "batch": {"sent"}, "campaign": {"sent"}, "chosen": {"sent"}, "scheduled": {"sent"}, "retry": {"sent"}, "rejected": {"failed"},
                     "endless": {"failed"}, "command": {"sent"}, "item": {"superseded"}, "digest": {"sent"}, "resend": {"sent"}}
     assert {kind: len(rows) for kind, rows in seen["ledger"].items()} == {
-        "called": 1, "single": 1, "batch": 3, "campaign": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1, "resend": 3}
+        "called": 1, "single": 1, "batch": 3, "campaign": 3, "chosen": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1, "resend": 3}
     assert sorted(stage for stage, _, _ in seen["letters"].elements()) == sorted(
         ["ingest", "gateway", "renderer", "dispatcher", "digest-flusher", "webhook-receiver", "archiver", "archiver", "dispatcher", "renderer"])  # the last: what failed
     assert seen["tenant"] == ("Inn", "eu", True)
     assert seen["people"] == {"recipients": 1, "addresses": 1}
-    assert sum(run.mails.values()) == 14 and sum(run.unknown.values()) == 0
+    assert sum(run.mails.values()) == 17 and sum(run.unknown.values()) == 0
     return seen
 
 
