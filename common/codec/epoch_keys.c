@@ -17,7 +17,8 @@
 
 typedef struct EpochKey {
     EpochInfo info;
-    EVP_CIPHER_CTX *cipher; // its key is set; only it knows the key
+    EVP_CIPHER_CTX *cipher;         // its key is set; only it knows the key
+    uint8_t events[MASTER_KEY_LEN]; // derived from it: the keys of events are derived from this
 } EpochKey;
 
 struct EpochKeys {
@@ -43,7 +44,8 @@ EpochKeys *epoch_keys_new(void)
 static void forget(EpochKey *key)
 {
     EVP_CIPHER_CTX_free(key->cipher); // cleanses the expanded key; NULL-safe
-    *key = (EpochKey){.cipher = NULL};
+    OPENSSL_cleanse(key, sizeof *key);
+    key->cipher = NULL;
 }
 
 void epoch_keys_free(EpochKeys *epochs)
@@ -201,6 +203,7 @@ static bool open_key(const MasterKey *master, Str text, EpochKey *ret, Error *er
     bool ok = open_file(master, text, &file, key, err);
     if (ok) {
         *ret = (EpochKey){.info = file.info, .cipher = seal_cipher_new(key)};
+        key_expand(key, STR("stentor epoch events"), ret->events);
     }
     OPENSSL_cleanse(key, sizeof key);
     return ok;
@@ -251,6 +254,7 @@ bool master_epochs_set(MasterKey *master, const Str *texts, size_t count, Str cu
         held->current = made->current;
         memcpy(made->keys, before.keys, sizeof made->keys);
         made->count = before.count;
+        OPENSSL_cleanse(&before, sizeof before);
     }
     epoch_keys_free(made);
     return ok;
@@ -284,6 +288,17 @@ EVP_CIPHER_CTX *epoch_key_cipher(const MasterKey *master, const uint8_t id[KEY_I
     const EpochKeys *epochs = master_key_epochs(master);
     int index = find(epochs, id);
     return index >= 0 ? epochs->keys[index].cipher : NULL;
+}
+
+bool epoch_key_expand(
+    const MasterKey *master, const uint8_t id[KEY_ID_LEN], Str info, uint8_t out[MASTER_KEY_LEN])
+{
+    const EpochKeys *epochs = master_key_epochs(master);
+    int index = find(epochs, id);
+    if (index >= 0) {
+        key_expand(epochs->keys[index].events, info, out);
+    }
+    return index >= 0;
 }
 
 void master_epochs_source(MasterKey *master, EpochsRefresh refresh, void *ctx)

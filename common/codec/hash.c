@@ -172,6 +172,20 @@ void event_id_derive(const char *stage, Str cause, Str discriminator, char out[E
     base64url_encode(digest, 16, out);
 }
 
+Str event_id_in_clear(Str id, Arena *arena)
+{
+    bool harmless =
+        id.len == 0 || (memchr(id.ptr, '@', id.len) == NULL && memchr(id.ptr, '+', id.len) == NULL);
+    if (harmless) {
+        return id;
+    }
+    uint8_t hash[SHA256_LEN];
+    char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
+    sha256(id, hash);
+    hex_encode(hash, SHA256_LEN, hex);
+    return str_from(hex);
+}
+
 void notify_id_derive(Str tenant, Str identity, int64_t at_us, char code, char out[ID_SIZE])
 {
     char cause[256];

@@ -39,9 +39,14 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 //   retention  "retention", "order-saga", "<number of its period since 1970>/<its seconds>"        (order-saga)
 //   settle     "settle",   vendor's event id, "<status>"
 //   health     "health",   subject of the entry, "<down_since_us>/<changed_at_us>/<instance>"
+//   sealed     "sealed",   "EVENTS/<stored at>", "<sequence in decimal>" of the event in clear          (ingest)
 //   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a repair)
 // clang-format on
 void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE]);
+
+// An event's id where anyone may read it: itself, or its SHA-256 in hex when it holds '@' or '+'
+// and so may be an address or a telephone number.
+Str event_id_in_clear(Str id, Arena *arena);
 
 // The notification id of a NotifyCommand: whoever publishes one knows it beforehand, but for the
 // retention class, which ingest decides (`code`: RETENTION_CODE_ANY then). `identity` is its

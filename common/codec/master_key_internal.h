@@ -15,6 +15,10 @@ void master_key_expand(
     const MasterKey *master, size_t index, Str info, uint8_t out[MASTER_KEY_LEN]);
 void key_expand(const uint8_t key[MASTER_KEY_LEN], Str info, uint8_t out[MASTER_KEY_LEN]);
 EVP_CIPHER_CTX *seal_cipher_new(const uint8_t key[MASTER_KEY_LEN]);
+// The key as one that seals (DataKey), named by a subject of KEY_SUBJECT_LEN bytes; `key` is
+// cleansed.
+struct DataKey *seal_key_new(
+    uint8_t key[MASTER_KEY_LEN], const uint8_t *subject, uint32_t generation);
 
 // The epoch keys that hang on a master key; never NULL.
 typedef struct EpochKeys EpochKeys;
@@ -22,6 +26,9 @@ EpochKeys *epoch_keys_new(void);
 void epoch_keys_free(EpochKeys *epochs); // cleansed; NULL-safe
 EpochKeys *master_key_epochs(const MasterKey *master);
 EVP_CIPHER_CTX *epoch_key_cipher(const MasterKey *master, const uint8_t id[KEY_ID_LEN]); // or NULL
+// HKDF over any info, of what is derived from the epoch key for events. false: it is not held.
+bool epoch_key_expand(
+    const MasterKey *master, const uint8_t id[KEY_ID_LEN], Str info, uint8_t out[MASTER_KEY_LEN]);
 
 // A key of 32 bytes wrapped for a subject and generation (WRAPPED_KEY_LEN), and opened again.
 void seal_wrap_by_master(

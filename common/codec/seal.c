@@ -88,8 +88,7 @@ static bool decrypt(EVP_CIPHER_CTX *cipher, Str bound, const uint8_t *nonce, Str
 }
 
 // Cleanses `key`: from here on only the cipher knows it.
-static DataKey *make_key(
-    uint8_t key[SEAL_KEY_LEN], const uint8_t subject[KEY_SUBJECT_LEN], uint32_t generation)
+DataKey *seal_key_new(uint8_t key[MASTER_KEY_LEN], const uint8_t *subject, uint32_t generation)
 {
     DataKey *made = xcalloc(1, sizeof *made);
     made->cipher = seal_cipher_new(key);
@@ -187,7 +186,7 @@ DataKey *data_key_new(
     uint8_t key[SEAL_KEY_LEN];
     random_bytes(key, sizeof key);
     wrap(master, subject, generation, key, ret_wrapped);
-    return make_key(key, subject, generation);
+    return seal_key_new(key, subject, generation);
 }
 
 static bool unwrap_by(EVP_CIPHER_CTX *wrapper, Str bound, Str bare, uint8_t out[SEAL_KEY_LEN])
@@ -287,7 +286,7 @@ DataKey *data_key_unwrap(
 {
     uint8_t key[SEAL_KEY_LEN];
     return seal_unwrap(master, subject, generation, wrapped, key, err)
-               ? make_key(key, subject, generation)
+               ? seal_key_new(key, subject, generation)
                : NULL;
 }
 
@@ -319,7 +318,7 @@ static DataKey *tenant_key(MasterKey *master, Str tenant, size_t index, size_t h
     master_key_expand(master, index, str_of(info, sizeof info), key);
     key_subject(
         master_hash_key_at(master, hash_index), DATA_KEY_ORDINARY, tenant, STR_EMPTY, subject);
-    return make_key(key, subject, 0);
+    return seal_key_new(key, subject, 0);
 }
 
 // Its generation is always 0, so what opens it is tried: as many keys as the file has, one nearly

@@ -29,7 +29,7 @@ typedef struct Reading {
     const DomainInput *input;
     Arena *arena;
     DomainEvent *event;
-    json_t *root; // of a JSON payload, owned
+    json_t *root;                  // of a JSON payload, owned
     Str ce_id, ce_source, ce_time; // an envelope's messageId and sentTime too
     Str id_time;
 } Reading;
@@ -86,7 +86,7 @@ DomainInput domain_input(const BusMessage *message, Str tenant, Str type, Zone *
         .message_id = message->event_id,
         .id_is_made = bus_message_header(message, DOMAIN_MADE_ID_HEADER).len > 0,
         .stream = message->stream,
-        .sequence = message->sequence,
+        .sequence = bus_message_place(message),
         .stored_at_us = message->stored_at_us,
         .replayed = message->replayed,
         .content_type =

@@ -195,7 +195,7 @@ void bus_message_fill(BusMessage *out, natsMsg *message, const AckSubject *ack)
 Str bus_message_header(const BusMessage *message, const char *name)
 {
     const char *value = NULL;
-    if (message->native == NULL) {
+    if (message->native == NULL || message->is_opened) {
         return get_message_header(message->headers, name);
     }
     natsMsg *native = (natsMsg *)(uintptr_t)message->native; // its look-up is not const

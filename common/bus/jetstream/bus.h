@@ -137,10 +137,22 @@ typedef struct BusMessage {
     int64_t stored_at_us;
     uint32_t delivered; // 1 for the first time
     bool replayed;      // a copy of an earlier message, made by `stentor replay`
-    // For bus_message_header: the client's own message, or the headers of what get_message brought.
+    // For bus_message_header: the client's own message, or the headers of what get_message brought
+    // and of what was opened.
     const void *native;
     Str headers;
+    // A sealed event that was opened (common/domain/event_seal.h): payload, event_id and headers
+    // are what was sealed.
+    bool is_opened;
+    uint64_t original; // the sequence of the event that it is a copy of; 0: it is none
+    Str kept;          // what a dead letter keeps in the place of the payload; empty: the payload
 } BusMessage;
+
+// Of a copy where its original stood.
+static inline uint64_t bus_message_place(const BusMessage *message)
+{
+    return message->original != 0 ? message->original : message->sequence;
+}
 
 // A header by its name (case counts); empty when it is not there. Valid as long as the message: of
 // a delivery until it is settled, of a reader during the call.
