@@ -301,6 +301,15 @@ static bool take_shared(ApiBody *body, Stentor__V1__Tenant *ret)
     return api_body_fail(body, "shared_addresses", "expected allow, warn or refuse");
 }
 
+static bool take_events(ApiBody *body, Stentor__V1__Tenant *ret)
+{
+    Str events = STR_EMPTY;
+    (void)api_read_text(body, "events", 32, &events);
+    ret->events_in_clear = str_eq(events, STR("clear"));
+    return events.len == 0 || ret->events_in_clear || str_eq(events, STR("sealed")) ||
+           api_body_fail(body, "events", "expected sealed or clear");
+}
+
 static bool take_policies(ApiBody *body, Stentor__V1__Tenant *ret)
 {
     Str over = STR_EMPTY;
@@ -492,6 +501,7 @@ bool tenant_json_read(ApiBody *body, Stentor__V1__Tenant *ret, unsigned *ret_nam
     (void)take_policies(body, ret);
     (void)take_policy(body, ret);
     (void)take_region(body, ret);
+    (void)take_events(body, ret);
     (void)take_retention(body, ret);
     (void)take_address(body, ret);
     (void)take_theme(body, ret);
@@ -606,6 +616,7 @@ void tenant_json_print(const Stentor__V1__Tenant *tenant, Buf *out)
     put_text(out, "physical_address", tenant->physical_address);
     bool every = tenant->address_footer == STENTOR__V1__ADDRESS_FOOTER__ADDRESS_FOOTER_EVERY;
     put_text(out, "address_footer", every ? "every" : "");
+    put_text(out, "events", tenant->events_in_clear ? "clear" : "");
     buf_cstr(out, ",\"theme\":{");
     for (size_t i = 0; i < tenant->n_theme; i++) {
         buf_cstr(out, i > 0 ? "," : "");

@@ -67,6 +67,13 @@ void letter_read(const BusMessage *message, Arena *arena, Letter *ret)
     ret->attempts = count > 0 ? ret->body->attempts[count - 1]->number : 0;
 }
 
+void letter_set_body(Letter *letter, const Stentor__V1__DeadLetter *body, Arena *arena)
+{
+    letter->body = body;
+    letter->event = read_event(body, arena);
+    letter->notification_id = find_notification(letter);
+}
+
 LetterAddress letter_address(const Letter *letter)
 {
     const ProtobufCMessageDescriptor *type =

@@ -18,10 +18,14 @@ typedef struct Letter {
     const ProtobufCMessage *event; // NULL: not one of its subject's
     const char *notification_id;   // "": none could be read
     uint32_t attempts;             // that were made, as far as the dead letter shows
+    const char *sealed;            // why its event is not opened; NULL: it is, or is not sealed
 } Letter;
 
 // Never fails: `unreadable` says what cannot be read. Everything lives in `arena`.
 void letter_read(const BusMessage *message, Arena *arena, Letter *ret);
+
+// The same letter with another payload (an event that was opened).
+void letter_set_body(Letter *letter, const Stentor__V1__DeadLetter *body, Arena *arena);
 
 // Whom it is for, under the key at hand when it was accepted. hash NULL: the letter has no
 // address.

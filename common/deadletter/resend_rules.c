@@ -214,6 +214,15 @@ static void as_it_was(const Letter *letter, Arena *arena, Resend *ret)
         .out.event_id = command ? own : str_from(replay_id(letter, arena)),
         .out.payload = pb_bytes(body->payload),
     };
+    static const BusHeader sealed[] = {
+        {"Stentor-Sealed", {"1", 1}},
+        {"Content-Type", {"application/vnd.stentor.sealed-event", 36}}};
+    if (str_starts(
+            ret->out.payload, STR("\xff"
+                                  "SE1"))) { // proto/stentor/v1/event.proto
+        ret->out.headers = sealed;
+        ret->out.header_count = sizeof sealed / sizeof *sealed;
+    }
 }
 
 static bool pack_deferred(const Deferred *deferred, Arena *arena, Resend *ret, Error *err)

@@ -32,7 +32,9 @@ static const char *const remains[] = {
 
 static const struct { const char *what, *until; int days; } later[] = {
     {"keys in the memory of programs",                                         "60 s after the erasure",    0},
-    {"EVENTS: commands and events of applications, not sealed",                "their age there",           7},
+    {"events in EVENTS, in dead letters and waiting for their order, sealed under a key of their epoch",
+     "the destruction of the epoch key (the final certificate); without epoch keys, their age there",      14},
+    {"EVENTS: events of a tenant that keeps them in clear",                    "their age there",           7},
     {"INBOUND: vendors' callbacks, sealed under the tenant's key",             "their age there",           30},
     {"vendors' callbacks in object storage, sealed under the tenant's key",
      "STENTOR_CALLBACKS_KEPT of the archiver; the date is that of its default",                            548},

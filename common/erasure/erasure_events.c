@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/base/clock.h"
 #include "common/domain/domain_event.h"
+#include "common/domain/event_seal.h"
 #include "common/session/stream_walk.h"
 
 static const char POSITION[] = "SELECT sequence FROM erasure.positions WHERE stream = 'EVENTS'";
@@ -39,6 +41,7 @@ typedef struct Wanted {
 typedef struct Taking {
     Arena *arena;
     ErasureEvents *counts;
+    EventKeys *keys;
     uint64_t after, last;
     Wanted *first, **end;
 } Taking;
@@ -50,7 +53,11 @@ static bool read_event(Taking *taking, const BusMessage *message, Wanted *ret)
     if (!domain_subject(message->subject, &tenant, &type)) {
         return false;
     }
-    DomainInput input = domain_input(message, tenant, type, NULL);
+    BusMessage opened = *message;
+    if (!event_open(taking->keys, clock_mono_us(), &opened, taking->arena, NULL)) {
+        return false;
+    }
+    DomainInput input = domain_input(&opened, tenant, type, NULL);
     if (!domain_event_read(&input, taking->arena, &event, NULL)) {
         return false;
     }
@@ -159,19 +166,22 @@ static void forget_counts(ErasureEvents *counts)
 
 // Killed before the position is moved: the same events are read again, and are the same requests.
 bool erasure_take_events(
-    PGconn *pg, Session *session, const HashKeys *keys, Arena *arena, ErasureEvents *ret,
-    Error *err)
+    PGconn *pg, Session *session, MasterKey *master, Arena *arena, ErasureEvents *ret, Error *err)
 {
-    Taking taking = {.arena = arena, .counts = ret};
+    Taking taking = {.arena = arena, .counts = ret, .keys = event_keys_new(master)};
+    HashKeys hash_keys = master_hash_keys(master);
     uint64_t failed_first = 0;
     taking.end = &taking.first;
     forget_counts(ret);
-    if (!read_position(pg, &taking.after, err) ||
-        !session_walk(session, "EVENTS", "evt.*." ERASURE_EVENT_TYPE, on_event, &taking, err)) {
+    bool walked =
+        read_position(pg, &taking.after, err) &&
+        session_walk(session, "EVENTS", "evt.*." ERASURE_EVENT_TYPE, on_event, &taking, err);
+    event_keys_free(taking.keys);
+    if (!walked) {
         return false;
     }
     for (const Wanted *wanted = taking.first; wanted != NULL; wanted = wanted->next) {
-        if (!ask_for(pg, keys, wanted, arena, ret) && failed_first == 0) {
+        if (!ask_for(pg, &hash_keys, wanted, arena, ret) && failed_first == 0) {
             failed_first = wanted->sequence;
         }
     }

@@ -29,5 +29,4 @@ bool erasure_event_user(const json_t *data, Arena *arena, Str *ret);
 // refused, and passed over. One whose request fails does not hold up those behind it: it and they
 // are read again by the next call. false: EVENTS or the position could not be read.
 bool erasure_take_events(
-    PGconn *pg, Session *session, const HashKeys *keys, Arena *arena, ErasureEvents *ret,
-    Error *err);
+    PGconn *pg, Session *session, MasterKey *master, Arena *arena, ErasureEvents *ret, Error *err);

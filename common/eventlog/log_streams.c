@@ -19,7 +19,7 @@ static const LogStream rows[] = {
     {"DEFERRED",          KEPT_NOT,      false, "work that waits; its outcome is a status"},
     {"INBOUND",           KEPT_CALLBACK, false, "vendors' callbacks in their words; what they say is a status"},
     {"SETTLE",            KEPT_NOT,      false, "what callbacks say of unknown outcomes"},
-    {"EVENTS",            KEPT_NOT,      false, "applications' events in clear: no erasure could reach them in a file"},
+    {"EVENTS",            KEPT_NOT,      false, "applications' events: their keys last two weeks"},
     {"IN_HAND",           KEPT_NOT,      true,  "what a process has in hand now"},
 };
 // clang-format on

@@ -368,7 +368,7 @@ bool saga_message_read(
     }
     *ret = (SagaInput){.kind = INPUT_PASSED};
     bool ours = event.only.len == 0 || str_eq(event.only, STR(SAGA_LETTER_FOR));
-    bool ok = !ours || saga_input_read(&event, message->sequence, arena, ret, err);
+    bool ok = !ours || saga_input_read(&event, bus_message_place(message), arena, ret, err);
     ret->traceparent = message->traceparent;
     domain_event_free(&event);
     return ok;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applies a batch of events to its orders: a fold in memory, several events of one order in their
-// order, each order written once. Pure: no I/O, no clock, no keys.
+// order, each order written once. Pure: no I/O, no clock.
 //
 // Law: an event counts once, by its message id. Events that arrive before their order wait in the
 // table and are applied after its UserCheckedOut, in the order of the stream.
@@ -8,6 +8,7 @@
 
 #include "common/base/map.h"
 #include "common/codec/hash.h"
+#include "common/domain/event_seal.h"
 #include "common/orders/input.h"
 #include "common/orders/machine.h"
 
@@ -81,6 +82,12 @@ typedef struct Fold {
     size_t capacity; // of the lists
     // For the metrics.
     size_t retried;
+    // What events that wait for their order are sealed with and opened; NULL: they are in clear.
+    EventKeys *event_keys;
+    bool seals; // event_keys_ready() has said so
+    int64_t mono_us;
+    size_t waiting_unreadable; // of the table: their key is gone, or they are malformed
+    Error waiting_error;       // of the last one
 } Fold;
 
 // Room for `deliveries` messages; entries of the tables need none.

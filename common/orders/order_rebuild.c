@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/orders/order_rebuild.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
+#include "common/base/clock.h"
 #include "common/orders/saga_sql.h"
 
 enum {
-    TAKEN_MAX = 2 * ORDER_REBUILD_BATCH,
+    TAKEN_FIRST = 2 * ORDER_REBUILD_BATCH,
     WAIT_US = 300 * 1000 * 1000, // STENTOR_SAGA_RETRY_TIMEOUT_MS by default; a lost one comes later
 };
 
 typedef struct Taken {
     Arena *arena;
-    const SagaInput *inputs[TAKEN_MAX];
-    size_t count;
+    const SagaInput **inputs;
+    size_t count, cap;
 } Taken;
 
 struct OrderRebuild {
@@ -22,6 +22,7 @@ struct OrderRebuild {
     DbSchemaCopy *copy;
     Taken batches[2];
     Taken *taking, *writing;
+    size_t from, to; // of what is written, the part in hand
     Fold fold;
     KeyWant *wants;
     Order **wanting; // of each want
@@ -46,8 +47,10 @@ OrderRebuild *order_rebuild_new(const OrderRebuildOptions *options)
 void order_rebuild_free(OrderRebuild *rebuild)
 {
     if (rebuild != NULL) {
-        arena_free(rebuild->batches[0].arena);
-        arena_free(rebuild->batches[1].arena);
+        for (size_t i = 0; i < 2; i++) {
+            arena_free(rebuild->batches[i].arena);
+            free(rebuild->batches[i].inputs);
+        }
         db_schema_copy_free(rebuild->copy);
         free(rebuild);
     }
@@ -74,15 +77,20 @@ void order_rebuild_take(OrderRebuild *rebuild, const BusMessage *message)
     if (!domain_subject(message->subject, &tenant, &type) || !saga_input_wants(type)) {
         return;
     }
+    BusMessage opened = *message;
     SagaInput *input = arena_zalloc(taken->arena, sizeof *input);
     tenant = arena_str(taken->arena, tenant);
     type = arena_str(taken->arena, type);
-    if (!saga_message_read(message, tenant, type, taken->arena, input, &err)) {
+    if (!event_open(rebuild->options.event_keys, clock_mono_us(), &opened, taken->arena, &err) ||
+        !saga_message_read(&opened, tenant, type, taken->arena, input, &err)) {
         rebuild->unreadable++;
         return;
     }
     if (input->kind != INPUT_PASSED) {
-        assert(taken->count < TAKEN_MAX);
+        if (taken->count == taken->cap) {
+            taken->cap = taken->cap == 0 ? TAKEN_FIRST : 2 * taken->cap;
+            taken->inputs = xrealloc(taken->inputs, taken->cap * sizeof *taken->inputs);
+        }
         input->traceparent = STR_EMPTY;
         taken->inputs[taken->count++] = input;
     }
@@ -95,9 +103,15 @@ bool order_rebuild_has_taken(const OrderRebuild *rebuild)
 
 // ---- writing, from the last step to the first ----
 
+static void write_part(OrderRebuild *rebuild, size_t from);
+
 static void end_write(OrderRebuild *rebuild, const Error *err)
 {
     fold_done(&rebuild->fold);
+    if (err == NULL && rebuild->to < rebuild->writing->count) {
+        write_part(rebuild, rebuild->to);
+        return;
+    }
     rebuild->writing->count = 0;
     arena_reset(rebuild->writing->arena);
     rebuild->done(rebuild->ctx, err);
@@ -213,7 +227,12 @@ static void on_db_asked(void *ctx, DbTxn *txn, const Error *err)
 {
     OrderRebuild *rebuild = ctx;
     Taken *taken = rebuild->writing;
-    fold_init(&rebuild->fold, taken->arena, taken->count, 0, rebuild->options.max_attempts);
+    fold_init(
+        &rebuild->fold, taken->arena, rebuild->to - rebuild->from, 0,
+        rebuild->options.max_attempts);
+    rebuild->fold.event_keys = rebuild->options.event_keys;
+    rebuild->fold.mono_us = clock_mono_us();
+    rebuild->fold.seals = event_keys_ready(rebuild->fold.event_keys, rebuild->fold.mono_us, NULL);
     rebuild->fold.at_events = true;
     if (err != NULL) {
         end_write(rebuild, err);
@@ -221,7 +240,7 @@ static void on_db_asked(void *ctx, DbTxn *txn, const Error *err)
     }
     const PGresult *rows = db_txn_result(txn, 0);
     int row = 0;
-    for (size_t i = 0; i < taken->count; i++) {
+    for (size_t i = rebuild->from; i < rebuild->to; i++) {
         const SagaInput *input = taken->inputs[i];
         bool held = row < db_rows(rows) && db_get_int(rows, row, 0) == (int64_t)i;
         row += held ? 1 : 0;
@@ -236,6 +255,27 @@ static void on_db_asked(void *ctx, DbTxn *txn, const Error *err)
     db_txn_submit(load, on_db_loaded, rebuild);
 }
 
+static void write_part(OrderRebuild *rebuild, size_t from)
+{
+    const Taken *taken = rebuild->writing;
+    rebuild->from = from;
+    rebuild->to = taken->count - from > TAKEN_FIRST ? from + TAKEN_FIRST : taken->count;
+    DbTxn *txn = db_txn_new(rebuild->options.pool);
+    db_txn_schema(txn, rebuild->copy);
+    DbParams *p = db_txn_add(txn, &find_consumed, NULL);
+    DbArray *numbers = db_array(p, DB_I32);
+    DbArray *tenants = db_array(p, DB_TEXT);
+    DbArray *ids = db_array(p, DB_TEXT);
+    for (size_t i = from; i < rebuild->to; i++) {
+        if (taken->inputs[i]->sequence > rebuild->options.settled) {
+            db_push_int(numbers, (int64_t)i);
+            db_push_text(tenants, taken->inputs[i]->tenant);
+            db_push_text(ids, taken->inputs[i]->message_id);
+        }
+    }
+    db_txn_submit(txn, on_db_asked, rebuild);
+}
+
 void order_rebuild_write(
     OrderRebuild *rebuild, void (*done)(void *ctx, const Error *err), void *ctx)
 {
@@ -244,18 +284,5 @@ void order_rebuild_write(
     rebuild->writing = taken;
     rebuild->done = done;
     rebuild->ctx = ctx;
-    DbTxn *txn = db_txn_new(rebuild->options.pool);
-    db_txn_schema(txn, rebuild->copy);
-    DbParams *p = db_txn_add(txn, &find_consumed, NULL);
-    DbArray *numbers = db_array(p, DB_I32);
-    DbArray *tenants = db_array(p, DB_TEXT);
-    DbArray *ids = db_array(p, DB_TEXT);
-    for (size_t i = 0; i < taken->count; i++) {
-        if (taken->inputs[i]->sequence > rebuild->options.settled) {
-            db_push_int(numbers, (int64_t)i);
-            db_push_text(tenants, taken->inputs[i]->tenant);
-            db_push_text(ids, taken->inputs[i]->message_id);
-        }
-    }
-    db_txn_submit(txn, on_db_asked, rebuild);
+    write_part(rebuild, 0);
 }

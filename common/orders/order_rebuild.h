@@ -9,6 +9,7 @@
 
 #include "common/bus/jetstream/bus.h"
 #include "common/db/keyring.h"
+#include "common/domain/event_seal.h"
 
 typedef struct OrderRebuild OrderRebuild;
 
@@ -17,6 +18,8 @@ typedef struct OrderRebuildOptions {
     const char *copy;   // where they write
     DbPool *pool;
     Keyring *keyring; // of KeyringOptions.found_only; NULL: states alone, and no address
+    EventKeys
+        *event_keys; // that events are opened with, and those that wait for their order sealed
     uint64_t settled;
     int64_t max_attempts;
 } OrderRebuildOptions;
@@ -25,8 +28,8 @@ enum { ORDER_REBUILD_BATCH = 512 }; // messages between two writes, twice
 
 // Borrows what the options point to.
 OrderRebuild *order_rebuild_new(const OrderRebuildOptions *options);
-// Reads one message, in the stream's order; the message may go. At most twice ORDER_REBUILD_BATCH
-// before the next write.
+// Reads one message, in the order in which events came; the message may go. What was taken is
+// written in parts of twice ORDER_REBUILD_BATCH.
 void order_rebuild_take(OrderRebuild *rebuild, const BusMessage *message);
 bool order_rebuild_has_taken(const OrderRebuild *rebuild); // something to write
 // Folds and writes what was taken; `done` comes from the loop. Meanwhile the next may be taken.

@@ -135,19 +135,33 @@ static void read_order(const PGresult *res, int row, Fold *fold)
     fold_is_really(fold, order, db_get_text(res, row, 14));
 }
 
+static bool open_waiting(Fold *fold, Str tenant, Str message_id, Str *event, Error *err)
+{
+    if (fold->event_keys == NULL) {
+        return !event_is_sealed(*event) ||
+               error_set(err, ERROR_PERMANENT, "the event is sealed, and no key is at hand");
+    }
+    return event_open_piece(
+        fold->event_keys, fold->mono_us, tenant, message_id, *event, fold->arena, event, err);
+}
+
 static void read_waiting(const PGresult *res, int row, Fold *fold)
 {
     Order *order = fold->order_list[db_get_int(res, row, 0)];
     order = order->merged_into != NULL ? order->merged_into : order;
     SagaInput *input = arena_alloc(fold->arena, sizeof *input);
     Error err = {0};
-    if (saga_input_unpack(
-            arena_str(fold->arena, db_get_text(res, row, 4)), order->tenant,
-            arena_str(fold->arena, db_get_text(res, row, 1)), (uint64_t)db_get_int(res, row, 2),
+    Str message_id = arena_str(fold->arena, db_get_text(res, row, 1));
+    Str event = arena_str(fold->arena, db_get_text(res, row, 4));
+    if (open_waiting(fold, order->tenant, message_id, &event, &err) &&
+        saga_input_unpack(
+            event, order->tenant, message_id, (uint64_t)db_get_int(res, row, 2),
             db_get_time(res, row, 3), fold->arena, input, &err)) {
         fold_add_waiting(fold, order, input);
     } else {
         order->unmatched++; // it counts as one that was read
+        fold->waiting_unreadable++;
+        fold->waiting_error = err;
     }
 }
 

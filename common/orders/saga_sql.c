@@ -168,6 +168,21 @@ static void push_states(DbParams *p, const Fold *fold)
     }
 }
 
+// Bound to its message's id. The keys are at hand, and a waiting event is small.
+static Str pack_waiting(const Fold *fold, const SagaInput *input)
+{
+    Str packed = saga_input_pack(input, fold->arena);
+    Str sealed = STR_EMPTY;
+    if (!fold->seals) {
+        return packed;
+    }
+    bool ok = event_seal_piece(
+        fold->event_keys, fold->mono_us, input->tenant, input->message_id, packed, fold->arena,
+        &sealed, NULL);
+    assert(ok);
+    return sealed;
+}
+
 static void push_inbox(DbParams *p, const Fold *fold)
 {
     DbArray *number = db_array(p, DB_I32);
@@ -202,7 +217,7 @@ static void push_inbox(DbParams *p, const Fold *fold)
         push_optional(from, str_from(order_state_name(entry->from)));
         push_optional(to, str_from(order_state_name(entry->to)));
         bool waits = entry->verdict == VERDICT_UNMATCHED;
-        push_optional(event, waits ? saga_input_pack(entry->input, fold->arena) : STR_EMPTY);
+        push_optional(event, waits ? pack_waiting(fold, entry->input) : STR_EMPTY);
     }
 }
 

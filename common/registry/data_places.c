@@ -17,7 +17,7 @@ static const DataPlace rows[] = {
     {"STATUS",            PLACE_LOG,       "", PERSON_HASHED, "", "segments"},
     {"PEOPLE",            PLACE_LOG,       "", PERSON_SEALED, BY_KEY ", and a removal follows", "segments"},
     {"CONFIG",            PLACE_LOG,       "", PERSON_HASHED, "", "segments"},
-    {"DEAD",              PLACE_LOG,       "", PERSON_SEALED, BY_KEY "; of an application's event in clear: " BY_AGE, "segments"},
+    {"DEAD",              PLACE_LOG,       "", PERSON_SEALED, BY_KEY "; of an event: with its epoch key, within two weeks of it", "segments"},
     {"AUDIT",             PLACE_LOG,       "", PERSON_HASHED, "", "segments"},
     {"RENDERED_CRITICAL", PLACE_TRANSPORT, "REQUEST_CRITICAL, CONFIG", PERSON_SEALED, BY_KEY, "segments, 90 days"},
     {"RENDERED_HIGH",     PLACE_TRANSPORT, "REQUEST_HIGH, CONFIG",     PERSON_SEALED, BY_KEY, "segments, 90 days"},
@@ -26,7 +26,7 @@ static const DataPlace rows[] = {
     {"DEFERRED",          PLACE_TRANSPORT, "", PERSON_SEALED, BY_KEY, ""},
     {"INBOUND",           PLACE_TRANSPORT, "", PERSON_SEALED, "under the tenant's key, which an erasure does not destroy: " BY_AGE, "segments, 18 months"},
     {"SETTLE",            PLACE_TRANSPORT, "INBOUND", PERSON_NONE, "", ""},
-    {"EVENTS",            PLACE_TRANSPORT, "", PERSON_CLEAR,  BY_AGE ", 7 days", ""},
+    {"EVENTS",            PLACE_TRANSPORT, "", PERSON_SEALED, "with its epoch key, within two weeks of the event; " BY_AGE ", 7 days", ""},
     {"IN_HAND",           PLACE_TRANSPORT, "", PERSON_NONE,   "", ""},
 
     // ---- history ----
@@ -76,7 +76,7 @@ static const DataPlace rows[] = {
     {"order_saga.order_transitions", PLACE_SOURCE, "EVENTS", PERSON_NONE, "", "units"},
     {"order_saga.late_orders",       PLACE_SOURCE, "EVENTS", PERSON_SEALED, BY_KEY, "units"},
     {"order_saga.late_transitions",  PLACE_SOURCE, "EVENTS", PERSON_NONE, "", "units"},
-    {"order_saga.inbox_state",    PLACE_SOURCE, "EVENTS", PERSON_NONE,   "", "units"},
+    {"order_saga.inbox_state",    PLACE_SOURCE, "EVENTS", PERSON_SEALED, "of one that waits for its order: with its epoch key, within two weeks of it", "units"},
     {"order_saga.outbox_message", PLACE_WORK,   "EVENTS", PERSON_SEALED, BY_KEY, ""},
 
     // ---- an application's database ----

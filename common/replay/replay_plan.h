@@ -6,6 +6,7 @@
 #include "common/bus/consume/reader.h"
 #include "common/bus/jetstream/bus.h"
 #include "common/bus/topology/topology.h"
+#include "common/domain/event_seal.h"
 
 enum {
     REPLAY_RUN_MAX = 64,
@@ -35,6 +36,9 @@ typedef struct ReplayPlan {
         ledger_since_us; // attempts that ended before it may be gone from the ledger; 0: none is
     bool dry_run;
     bool accept_again; // EVENTS: also what ingest has forgotten
+    // What a program at `subject` gets of EVENTS is opened with them; NULL: it gets sealed ones as
+    // they are, as a service does.
+    EventKeys *event_keys;
 } ReplayPlan;
 
 bool replay_says_tenant(const StreamSpec *stream); // its subjects do

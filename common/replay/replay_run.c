@@ -23,7 +23,7 @@ enum {
     WINDOW_BYTES = 16 * 1024 * 1024, // of their payloads
     BEAT_MS = 10,                    // pacing
     BEATS_A_LINE = 50,               // progress
-    EVENT_HEADERS_MAX = 9,
+    EVENT_HEADERS_MAX = 10,
     SIGNALS = 2,
     HANDLES = SIGNALS + 1,
 };
@@ -244,8 +244,8 @@ static void pump(Run *run)
 static void keep_headers(const Run *run, const BusMessage *message, EventHeaders *ret)
 {
     static const char *const names[EVENT_HEADERS_MAX] = {
-        "content-type", "Content-Type", "Stentor-Type", "ce-specversion",     "ce-id",
-        "ce-source",    "ce-type",      "ce-time",      DOMAIN_MADE_ID_HEADER};
+        "content-type", "Content-Type", "Stentor-Type", "ce-specversion",      "ce-id",
+        "ce-source",    "ce-type",      "ce-time",      DOMAIN_MADE_ID_HEADER, EVENT_SEALED_HEADER};
     ret->count = 0;
     bool events = strcmp(run->plan->stream->name, "EVENTS") == 0;
     for (size_t i = 0; events && i < EVENT_HEADERS_MAX; i++) {
@@ -256,8 +256,28 @@ static void keep_headers(const Run *run, const BusMessage *message, EventHeaders
     }
 }
 
-static void keep(Run *run, const BusMessage *message)
+// What a program outside gets of EVENTS. false: it cannot be opened, and the replay stops before
+// it.
+static bool open_event(Run *run, BusMessage *message)
 {
+    Error err = {0};
+    EventKeys *keys = run->plan->event_keys;
+    if (keys == NULL || event_open(keys, clock_mono_us(), message, run->arena, &err)) {
+        return true;
+    }
+    (void)error_wrap(&err, "sequence %" PRIu64, message->sequence);
+    run->first_failed = message->sequence;
+    stop(run, &err);
+    return false;
+}
+
+static void keep(Run *run, const BusMessage *stored)
+{
+    BusMessage opened = *stored;
+    const BusMessage *message = &opened;
+    if (!open_event(run, &opened)) {
+        return;
+    }
     keep_headers(run, message, &run->waiting_headers[run->waiting_count]);
     BusMessage *copy = &run->waiting[run->waiting_count++];
     *copy = *message;

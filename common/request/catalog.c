@@ -182,6 +182,7 @@ static bool take_settings(
         str_from(entry->default_locale), settings->default_locale, sizeof settings->default_locale);
     settings->shared_addresses = entry->shared_addresses;
     take_retention(settings, entry);
+    settings->events_in_clear = entry->events_in_clear;
     bool hours = take_quiet_hours(settings, entry, err);
     settings->gate.zone = zones_get(zones, str_from(entry->time_zone), err);
     if (settings->gate.zone == NULL) {

@@ -323,7 +323,7 @@ static void draft_request(Planning *p)
         .locale = optional_text(p, t->locale_path),
         .variables = p->event->variables,
         .correlation_id = correlation_of(p),
-        .source_event_id = p->event->identity,
+        .source_event_id = event_id_in_clear(p->event->identity, p->arena),
         .source_event_type = p->event->type,
         .trigger_key = arena_str(p->arena, str_from(t->key)),
         .source_event_at_us = order_of(p->event),

@@ -254,7 +254,7 @@ const Command commands[] = {
 
     {"tenant put", "TENANT", 1, 1,
      "name= sender= sender-name= reply-to= locale= time-zone= quiet-hours= limit-minute= limit-day= recipient-limit-minute= "
-     "recipient-limit-day= over-limit= guardian-routing= physical-address= address-footer= shared-addresses= theme= retention= region= "
+     "recipient-limit-day= over-limit= guardian-routing= physical-address= address-footer= shared-addresses= events= theme= retention= region= "
      "status= no-channel= channel= no-category= category= suspended no-suspended json",
      "create or change a tenant; settings that no option names stay\n"
      "  --name TEXT                      its display name\n"
@@ -270,6 +270,7 @@ const Command commands[] = {
      "  --physical-address TEXT          for the footer of e-mails\n"
      "  --address-footer opt_out|every   which e-mails show it: those that a recipient may opt out of (default), or transactional ones too\n"
      "  --shared-addresses allow|warn|refuse   of a recipient with an address that another one has (default warn)\n"
+     "  --events sealed|clear            how EVENTS keeps its events: encrypted (default), or as they were published\n"
      "  --theme NAME=VALUE               {{theme.NAME}} in templates, repeatable; an empty value deletes it\n"
      "  --retention CATEGORY=CLASS       keep it as record, standard or brief; repeatable; an empty class deletes it\n"
      "  --region TEXT                    where it belongs, a note for operators\n"

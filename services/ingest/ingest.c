@@ -42,6 +42,7 @@ typedef struct IngestOptions {
     const char *keys_dump_dir;
     int64_t keys_dump_days;
     StorageOptions storage;
+    bool events_sealed;
 } IngestOptions;
 
 // Stopping goes through these in order; each begins when the one before has ended.
@@ -61,6 +62,7 @@ typedef struct Ingest {
     IngestMetrics metrics;
     Configured configured;
     Keyring *keyring;
+    EventKeys *event_keys;
     RowPublisher *publisher;
     FairShare *share;
     Accept *accept;
@@ -138,6 +140,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_KEYS_DUMP_DAYS", OPTION_INT, offsetof(IngestOptions, keys_dump_days),
      "14", 1, 365, false,
      "days that such a dump is kept"},
+    {"STENTOR_EVENTS_SEALED", OPTION_BOOL, offsetof(IngestOptions, events_sealed),
+     "true", 0, 0, false,
+     "events and their dead letters are kept encrypted (deploy/ERASURE.md); false: for a rollback to a release that opens none"},
 };
 // clang-format on
 
@@ -379,6 +384,7 @@ static void build_parts(Ingest *in)
     DbPool *pool = service_pool(service);
     configured_init(&in->configured, bus, service_metrics(service), "ingest");
     in->keyring = keyring_new(pool, service_master_key(service), &(KeyringOptions){0});
+    in->event_keys = event_keys_new(service_master_key(service));
     in->publisher = row_publisher_new(bus, pool, &in->metrics);
     in->share = fair_share_new(in->options.share_per_s);
     in->accept = accept_new(&(AcceptOptions){
@@ -410,8 +416,14 @@ static void build_parts(Ingest *in)
             .map = in->configured.triggers,
             .resolvers = in->configured.resolvers,
             .metrics = &in->metrics,
+            .keys = in->event_keys,
         });
-    in->intake = event_intake_new(bus, &in->metrics);
+    in->intake = event_intake_new(&(EventIntakeOptions){
+        .bus = bus,
+        .metrics = &in->metrics,
+        .catalog = in->configured.catalog,
+        .keys = in->options.events_sealed ? in->event_keys : NULL,
+    });
     bus_watch(bus, on_bus_changed, in);
     build_api(in);
     in->people = people_new(&(PeopleOptions){
@@ -491,6 +503,7 @@ static void free_ingest(void *state)
     batch_runner_free(in->batch_runner);
     row_publisher_free(in->publisher);
     keyring_free(in->keyring);
+    event_keys_free(in->event_keys);
     fair_share_free(in->share);
     configured_done(&in->configured);
     free(in);

@@ -50,7 +50,7 @@ static void give_back(Batch *batch, const Error *err)
         LOG(LOG_WARN, "order events could not be stored, they are redelivered",
             log_int("count", (int64_t)batch->count), log_error(err));
         while (batch->events.first != NULL) {
-            consumer_refuse(consumer_pop(&batch->events)->delivery, err);
+            consumer_refuse(consumer, consumer_pop(&batch->events)->delivery, err);
         }
         consumer->batch_max = BATCH_MAX;
     }
@@ -156,7 +156,7 @@ static bool is_failure(const Pending *event)
            order_failed_by(entry->order, &event->input);
 }
 
-static void settle_stored(const Pending *event)
+static void settle_stored(const Consumer *consumer, const Pending *event)
 {
     Error failed = {0};
     const Order *order = event->entry->order;
@@ -169,7 +169,16 @@ static void settle_stored(const Pending *event)
         order->order_id, (int)order->retries);
     // OrderFailed and the order's row say the same, so DEAD may be trimmed of it.
     event->delivery->reason_code = STR("order_failed");
-    consumer_refuse(event->delivery, &failed);
+    consumer_refuse(consumer, event->delivery, &failed);
+}
+
+// They stay in the table until their retention, and their orders go on without them.
+static void warn_of_unreadable(const Fold *fold)
+{
+    if (fold->waiting_unreadable > 0) {
+        LOG(LOG_WARN, "events that waited for their order cannot be opened any more",
+            log_int("count", (int64_t)fold->waiting_unreadable), log_error(&fold->waiting_error));
+    }
 }
 
 static void on_db_stored(void *ctx, DbTxn *txn, const Error *err)
@@ -181,6 +190,7 @@ static void on_db_stored(void *ctx, DbTxn *txn, const Error *err)
         return;
     }
     CRASH_POINT("saga.committed");
+    warn_of_unreadable(&batch->fold);
     saga_sql_stored(txn, &batch->fold, batch->rows, batch->row_count);
     publish_rows(batch);
     count_batch(batch);
@@ -188,7 +198,7 @@ static void on_db_stored(void *ctx, DbTxn *txn, const Error *err)
     while (batch->events.first != NULL) {
         Pending *event = consumer_pop(&batch->events);
         if (!event->entry->order->is_lost) {
-            settle_stored(event);
+            settle_stored(consumer, event);
         } else if (++event->losses < LOSSES_MAX) {
             consumer_push_back(&again, event);
         } else {
@@ -279,6 +289,10 @@ static void on_keyring_done(void *ctx, const Error *err)
         return;
     }
     seal_recipients(batch);
+    if (batch->fold.seals && !event_keys_ready(batch->fold.event_keys, batch->fold.mono_us, &own)) {
+        give_back(batch, &own);
+        return;
+    }
     if (!make_rows(batch, &own)) {
         give_back(batch, &own);
         return;
@@ -345,6 +359,9 @@ static void start_batch(Consumer *consumer)
     batch->arena = arena;
     fold_init(
         &batch->fold, arena, consumer->batch_max, clock_now_us(), consumer->options.max_attempts);
+    batch->fold.event_keys = consumer->options.event_keys;
+    batch->fold.seals = consumer->options.seals;
+    batch->fold.mono_us = clock_mono_us();
     while (consumer->waiting.first != NULL && batch->count < consumer->batch_max) {
         Pending *event = consumer_pop(&consumer->waiting);
         consumer_push_back(&batch->events, event);
@@ -358,10 +375,23 @@ static void start_batch(Consumer *consumer)
 
 // ---- arriving events ----
 
-static bool read_event(Delivery *delivery, Str tenant, Str type, Pending *ret, Error *err)
+static bool open_event(const Consumer *consumer, Delivery *delivery, Error *err)
+{
+    int64_t now_us = clock_mono_us();
+    EventKeys *keys = consumer->options.event_keys;
+    bool ok = event_open(keys, now_us, &delivery->message, delivery->arena, err);
+    if (ok && consumer->options.seals) {
+        event_keep(keys, now_us, &delivery->message, delivery->arena);
+    }
+    return ok;
+}
+
+static bool read_event(
+    const Consumer *consumer, Delivery *delivery, Str tenant, Str type, Pending *ret, Error *err)
 {
     ret->delivery = delivery;
-    return saga_message_read(&delivery->message, tenant, type, delivery->arena, &ret->input, err);
+    return open_event(consumer, delivery, err) &&
+           saga_message_read(&delivery->message, tenant, type, delivery->arena, &ret->input, err);
 }
 
 // An invalid CleanUpSentEmail starts nothing; ingest makes the dead letter of it.
@@ -370,7 +400,8 @@ static void take_clean_up(Consumer *consumer, Delivery *delivery, Str tenant, St
     Str by = STR_EMPTY;
     Error err = {0};
     bool ok = !str_eq(type, STR(CLEANUP_EVENT_TYPE)) ||
-              cleanup_event_read(&delivery->message, delivery->arena, &tenant, &by, &err);
+              (open_event(consumer, delivery, &err) &&
+               cleanup_event_read(&delivery->message, delivery->arena, &tenant, &by, &err));
     if (ok) {
         consumer->options.on_clean_up(consumer->options.ctx, delivery, tenant);
     } else {
@@ -395,8 +426,8 @@ static void take_delivery(Consumer *consumer, Delivery *delivery)
         return;
     }
     Pending *event = arena_zalloc(delivery->arena, sizeof *event);
-    if (!read_event(delivery, tenant, type, event, &err)) {
-        consumer_refuse(delivery, &err);
+    if (!read_event(consumer, delivery, tenant, type, event, &err)) {
+        consumer_refuse(consumer, delivery, &err);
     } else if (event->input.kind == INPUT_PASSED) {
         metric_add(consumer->options.metrics->passed, 1);
         delivery_settle(delivery, NULL);
@@ -414,6 +445,14 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
     start_batch(consumer);
 }
 
+static void keep_poison(void *ctx, BusMessage *message, Arena *arena)
+{
+    const Consumer *consumer = ctx;
+    if (consumer->options.seals) {
+        event_keep(consumer->options.event_keys, clock_mono_us(), message, arena);
+    }
+}
+
 // ---- starting and stopping ----
 
 Consumer *consumer_new(const ConsumerOptions *options)
@@ -426,6 +465,7 @@ Consumer *consumer_new(const ConsumerOptions *options)
         .batch_max = BATCH_MAX,
         .in_flight_max = IN_FLIGHT_MAX,
         .stage = STAGE,
+        .keep = keep_poison,
     };
     consumer->worker = worker_new(options->bus, &worker, on_worker_batch, consumer);
     worker_start(consumer->worker);

@@ -16,6 +16,8 @@ typedef struct ConsumerOptions {
     Bus *bus;
     DbPool *pool;
     Keyring *keyring;
+    EventKeys *event_keys; // that events are opened with, and kept
+    bool seals;            // what is kept of one is sealed
     Str hash_key;
     Outbox *outbox;
     SagaMetrics *metrics;

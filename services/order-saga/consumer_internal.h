@@ -45,4 +45,4 @@ void consumer_push_back(Queue *queue, Pending *event);
 Pending *consumer_pop(Queue *queue);
 // Puts `front` before the events of `queue`, in its own order.
 void consumer_put_before(Queue *queue, Queue *front);
-void consumer_refuse(Delivery *delivery, const Error *err);
+void consumer_refuse(const Consumer *consumer, Delivery *delivery, const Error *err);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/order-saga/consumer_internal.h"
 
+#include "common/base/clock.h"
+
 // ---- the queue ----
 
 void consumer_push_back(Queue *queue, Pending *event)
@@ -37,7 +39,7 @@ void consumer_put_before(Queue *queue, Queue *front)
 
 // A resent dead letter is read by the saga alone, with headers or without: the other readers had
 // the event the first time.
-static void readdress(Delivery *delivery)
+static void readdress(const Consumer *consumer, Delivery *delivery)
 {
     BusMessage *message = &delivery->message;
     Str tenant = STR_EMPTY;
@@ -51,14 +53,15 @@ static void readdress(Delivery *delivery)
     if (domain_event_read(&input, delivery->arena, &event, &err)) {
         message->payload = domain_event_letter(&event, STR(SAGA_LETTER_FOR), delivery->arena);
         message->event_id = event.identity;
+        event_keep_letter(consumer->options.event_keys, clock_mono_us(), message, delivery->arena);
         domain_event_free(&event);
     } // else it is unreadable, and kept unchanged
 }
 
-void consumer_refuse(Delivery *delivery, const Error *err)
+void consumer_refuse(const Consumer *consumer, Delivery *delivery, const Error *err)
 {
-    if (err->kind == ERROR_PERMANENT) {
-        readdress(delivery);
+    if (err->kind == ERROR_PERMANENT && !event_is_sealed(delivery->message.payload)) {
+        readdress(consumer, delivery);
     }
     delivery_settle(delivery, err);
 }

@@ -148,12 +148,19 @@ static bool publish(Outbox *o, const OutRow *row, int64_t committed_at_us, Arena
     if (!bus_connected(o->options.bus) || bus_pending(o->options.bus) >= PENDING_MAX) {
         return false;
     }
+    BusOut out = message_out(&row->message, row->traceparent, arena);
+    Error err = {0};
+    if (o->options.event_keys != NULL && message_is_command(str_from(row->message.type)) &&
+        !event_seal_out(o->options.event_keys, clock_mono_us(), &out, arena, &err)) {
+        LOG(LOG_WARN, "an outbox row could not be sealed; the sweep tries again",
+            log_int("sequence_number", row->sequence_number), log_error(&err));
+        return false;
+    }
     Sending *sending = xcalloc(1, sizeof *sending);
     sending->outbox = o;
     sending->sequence_number = row->sequence_number;
     sending->committed_at_us = committed_at_us;
     (void)str_to_c(row->message.tenant, sending->tenant, sizeof sending->tenant);
-    BusOut out = message_out(&row->message, row->traceparent, arena);
     o->in_flight++;
     bus_publish(o->options.bus, &out, on_bus_acked, sending);
     return true;

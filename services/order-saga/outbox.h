@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/db/keyring.h"
+#include "common/domain/event_seal.h"
 #include "common/orders/saga_sql.h"
 #include "services/order-saga/saga_metrics.h"
 
@@ -14,6 +15,7 @@ typedef struct OutboxOptions {
     Bus *bus;
     DbPool *pool;
     Keyring *keyring;
+    EventKeys *event_keys; // that commands are sealed under; NULL: they go in clear
     SagaMetrics *metrics;
     int64_t every_ms;      // between two sweeps
     int64_t older_than_ms; // younger rows are published by the process that wrote them

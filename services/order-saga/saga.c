@@ -21,6 +21,7 @@ typedef struct SagaOptions {
     int64_t kpi_ms;
     int64_t clean_up_s;
     int64_t outbox_days, inbox_days, archive_days, drop_days;
+    bool events_sealed;
 } SagaOptions;
 
 typedef struct Saga {
@@ -28,6 +29,7 @@ typedef struct Saga {
     const SagaOptions *options;
     SagaMetrics metrics;
     Keyring *keyring;
+    EventKeys *event_keys;
     Outbox *outbox;
     Retention *retention;
     Waits *waits;
@@ -137,10 +139,12 @@ static void open_parts(Saga *saga)
     const SagaOptions *own = saga->options;
     saga->keyring =
         keyring_new(service_pool(service), service_master_key(service), &(KeyringOptions){0});
+    saga->event_keys = event_keys_new(service_master_key(service));
     saga->outbox = outbox_new(&(OutboxOptions){
         .bus = service_bus(service),
         .pool = service_pool(service),
         .keyring = saga->keyring,
+        .event_keys = own->events_sealed ? saga->event_keys : NULL,
         .metrics = &saga->metrics,
         .every_ms = own->sweep_ms,
         .older_than_ms = own->sweep_age_ms,
@@ -187,6 +191,8 @@ static bool start_saga(Service *service, const void *options, void **ret_state, 
         .bus = service_bus(service),
         .pool = service_pool(service),
         .keyring = saga->keyring,
+        .event_keys = saga->event_keys,
+        .seals = saga->options->events_sealed,
         .hash_key = master_hash_key(service_master_key(service)),
         .outbox = saga->outbox,
         .metrics = &saga->metrics,
@@ -253,6 +259,7 @@ static void free_saga(void *state)
     retention_free(saga->retention);
     outbox_free(saga->outbox);
     keyring_free(saga->keyring);
+    event_keys_free(saga->event_keys);
     free(saga);
 }
 
@@ -282,6 +289,8 @@ static const Option options_table[] = {
      "days after its end at which an order is moved to the tables by month that are archived; less than records are hot"},
     {"STENTOR_SAGA_DROP_DAYS", OPTION_INT, offsetof(SagaOptions, drop_days), "2557", 1, 36500, false,
      "days after its end at which an archived order is deleted"},
+    {"STENTOR_EVENTS_SEALED", OPTION_BOOL, offsetof(SagaOptions, events_sealed), "true", 0, 0, false,
+     "commands, unmatched events and dead letters are kept encrypted; false: for a rollback to a release that opens none"},
 };
 // clang-format on
 

@@ -209,6 +209,8 @@ static void open_drain(Relay *relay)
     const DrainOptions options = {
         .batches_max = (int)relay->options->batches, .poll_max_ms = relay->options->poll_ms};
     relay->context = (BatchContext){
+        // Ingest stores it, sealed, and answers for it; an account of its own is mapped there.
+        .intake = relay->options->domain[0] == '\0' ? "in." : "",
         .bus = service_bus(relay->service),
         .pool = service_pool(relay->service),
         .sql = relay->sql,

@@ -10,6 +10,7 @@ import psycopg2.extras
 
 from tests.harness.nats_client import NatsClient
 from tests.harness.processes import BIN, HOME
+from tests.integration.erasure.sealed_events import opened
 
 DATABASE = "app"
 MAPPINGS = HOME / "deploy" / "examples" / "outbox"
@@ -217,6 +218,7 @@ class Events:
     """What is new in EVENTS since this was made, in its order."""
 
     def __init__(self, pipeline, stream="EVENTS"):
+        self.pipeline = pipeline
         self.port = pipeline.nats.port
         self.nats = NatsClient(self.port)
         self.stream = stream
@@ -231,7 +233,8 @@ class Events:
             if ":" in line:
                 name, value = line.split(":", 1)
                 headers[name] = value.strip()
-        return {"subject": message["subject"], "headers": headers, "data": base64.b64decode(message.get("data", ""))}
+        headers, data = opened(self.pipeline, message["subject"], headers, base64.b64decode(message.get("data", "")))
+        return {"subject": message["subject"], "headers": headers, "data": data}
 
     def all(self):
         last = self.nats.stream_info(self.stream)["state"]["last_seq"]

@@ -101,14 +101,16 @@ static bool pack(
     // each.
     char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
     const char *place =
-        arena_printf(arena, "%s/%llu", stage, (unsigned long long)message->sequence);
+        arena_printf(arena, "%s/%llu", stage, (unsigned long long)bus_message_place(message));
     event_id_derive("dead", str_from(message->stream), str_from(place), event_id);
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
     MetaSpec head = {
         .event_id = event_id,
         .tenant = arena_cstr(arena, id_is_tenant(tenant) ? tenant : STR("unknown")),
         .notification_id = arena_cstr(arena, notification),
-        .causation_id = readable(message->event_id, arena),
+        .causation_id = readable(
+            message->kept.len > 0 ? event_id_in_clear(message->event_id, arena) : message->event_id,
+            arena),
         .at_us = message->stored_at_us,
     };
     Stentor__V1__Meta meta = meta_make(&head);
@@ -118,10 +120,12 @@ static bool pack(
     letter.reason = readable(str_from(spec->reason), arena);
     letter.reason_code = arena_cstr(arena, spec->reason_code);
     letter.stream = arena_cstr(arena, str_from(message->stream));
-    letter.stream_sequence = message->sequence;
+    letter.stream_sequence = bus_message_place(message);
     letter.subject = readable(message->subject, arena);
-    letter.payload = pb_data(str_slice(message->payload, 0, EVENT_BYTES_MAX - LETTER_ROOM));
+    Str kept = message->kept.len > 0 ? message->kept : message->payload;
+    letter.payload = pb_data(str_slice(kept, 0, EVENT_BYTES_MAX - LETTER_ROOM));
     letter.deliveries = message->delivered;
+    letter.produced_at_us = spec->produced_at_us;
     fill_attempts(&letter, payload, spec->last_attempt, arena);
     *ret = (BusOut){
         .subject = subject, .event_id = str_from(event_id), .traceparent = message->traceparent};

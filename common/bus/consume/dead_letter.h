@@ -12,11 +12,13 @@ typedef struct DeadLetterSpec {
     Str reason_code;  // of the notification's end, when that was published; empty: it has none
     Str last_attempt; // a packed stentor.v1.Attempt, or empty; it stands behind those that a
                       // RENDERED_* payload carries
+    int64_t produced_at_us; // of a command; 0: none
 } DeadLetterSpec;
 
 // The notification's id is the payload's own, as far as it can be read. Everything *ret points to
 // lives in `arena`. The tenant is the subject's last token, where it can be one. A payload near the
-// size limit loses its end so that the dead letter fits. false: could not be packed.
+// size limit loses its end so that the dead letter fits. Of an event of EVENTS the letter keeps
+// what message->kept says, and no id that could be an address. false: could not be packed.
 bool dead_letter_pack(
     const BusMessage *message, const DeadLetterSpec *spec, Arena *arena, BusOut *ret);
 // The same of an input that ends who reads it: the payload goes along and is not looked at, so the

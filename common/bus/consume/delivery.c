@@ -177,6 +177,7 @@ static void write_dead_letter(DeliveryState *d, const char *reason, Str reason_c
         .reason = reason,
         .reason_code = reason_code,
         .last_attempt = d->public.last_attempt,
+        .produced_at_us = d->public.produced_at_us,
     };
     if (dead_letter_pack(message, &letter, d->public.arena, &out)) {
         delivery_emit(&d->public, &out);
@@ -243,6 +244,9 @@ void delivery_quarantine(Batch *group, uint32_t deaths)
     const char *stage = group->worker->options.stage;
     Quarantine left;
     assert(group->count == 1 && d->verdict == VERDICT_NONE);
+    if (group->worker->options.keep != NULL) {
+        group->worker->options.keep(group->worker->handler_ctx, &d->public.message, group->arena);
+    }
     // Its size fits: what is too long is cut, and there are no attempts.
     bool packed = quarantine_pack(
         message, stage != NULL ? stage : "unknown", deaths, clock_now_us(), group->arena, &left);

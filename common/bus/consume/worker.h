@@ -19,6 +19,7 @@ typedef struct Delivery {
     Str last_attempt;
     // The same of the status that ended the notification, when that was emitted.
     Str reason_code;
+    int64_t produced_at_us; // the same of a command; 0: none
 } Delivery;
 
 typedef struct WorkerOptions {
@@ -28,6 +29,9 @@ typedef struct WorkerOptions {
     size_t in_flight_max; // deliveries not yet settled; pulling pauses there; 0: 1024
     const char *stage;    // the token in ntf.dead.<stage>.<tenant>
     bool slack;           // its outputs let all others go first (BusOut)
+    // Of a poison message, which no handler sees: sets `kept`, what its dead letter keeps. Its
+    // bytes are not read. NULL: the payload as it is.
+    void (*keep)(void *ctx, BusMessage *message, Arena *arena);
 } WorkerOptions;
 
 // Called on the loop with 1..batch_max deliveries. The array itself lives in the batch's arena.

@@ -49,8 +49,11 @@ static bool read_refusal(Str payload, PubAck *ret, Error *err)
     json_t *error = json_object_get(root, "error");
     const char *text = json_string_value(json_object_get(error, "description"));
     ret->error_code = (int)json_integer_value(json_object_get(error, "err_code"));
-    ErrorKind kind = ret->error_code == ERR_MESSAGE_TOO_LARGE     ? ERROR_PERMANENT
-                     : ret->error_code == ERR_WRONG_LAST_SEQUENCE ? ERROR_CONFLICT
+    // JetStream always gives its own code; ingest's intake answers as it does, without one.
+    bool refused_by_ingest = ret->error_code == 0 && error != NULL &&
+                             json_integer_value(json_object_get(error, "code")) == 400;
+    ErrorKind kind = ret->error_code == ERR_MESSAGE_TOO_LARGE || refused_by_ingest ? ERROR_PERMANENT
+                     : ret->error_code == ERR_WRONG_LAST_SEQUENCE                  ? ERROR_CONFLICT
                                                                   : ERROR_TRANSIENT;
     if (kind == ERROR_CONFLICT && text != NULL) { // "wrong last sequence: 7"
         ret->sequence = read_sequence(find_after(str_from(text), STR("sequence:")));

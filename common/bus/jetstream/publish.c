@@ -251,10 +251,15 @@ void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
     Str payload = str_of(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
     if (payload.len == 0 && natsMsg_IsNoResponders(message)) {
         char text[sizeof p->last_error];
+        const char *subject = natsMsg_GetSubject(e->message);
+        bool intake = str_starts(str_from(subject), STR("in.")); // SUBJECT_INTAKE
         snprintf(
-            text, sizeof text, "no stream has the subject '%s'", natsMsg_GetSubject(e->message));
+            text, sizeof text, "no %s '%s'",
+            intake ? "ingest is there that takes" : "stream has the subject", subject);
         p->orphan_ms = uv_now(p->loop);
-        snprintf(p->orphan, sizeof p->orphan, "%.150s. HINT: run 'stentor migrate'", text);
+        snprintf(
+            p->orphan, sizeof p->orphan, "%.150s. HINT: %s", text,
+            intake ? "start stentor-ingest" : "run 'stentor migrate'");
         error_set(&err, ERROR_TRANSIENT, "%s", text);
         refused_now(p, e, &err);
     } else if (pub_ack_parse(payload, &ack, &err)) {

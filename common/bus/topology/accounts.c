@@ -343,14 +343,10 @@ static void reach_stream(
     }
 }
 
-// A relay's events go where the subject says; an application's to ingest.
+// To ingest, which seals and stores them.
 static void reach_events(EachReach each, Buf *out, const Account *account, const char *local)
 {
     char subject[REACH_SIZE];
-    if (account->kind == ACCOUNT_RELAY) {
-        reach(each, out, account, local);
-        return;
-    }
     snprintf(subject, sizeof subject, "in.%s", local);
     each(out, account, &(Reach){.subject = subject, .local = local});
 }

@@ -7,7 +7,7 @@
 //   stentor-ingest=secret                       a user's password
 //   application shop tenants=acme,beta          may publish evt.acme.> and evt.beta.>, and reads their statuses
 //   application desk tenants=*                  the same for every tenant, the platform's too
-//   relay drain tenants=acme                    the same, straight into EVENTS: an outbox-relay
+//   relay drain tenants=acme                    the same, of an outbox-relay
 //   subscriber dashboard tenant=acme            sees the statuses of acme
 //   shop=secret                                 the password of such a user
 //

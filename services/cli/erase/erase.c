@@ -113,8 +113,7 @@ static void on_failed_event(void *ctx, const char *text)
 static bool take_events(Cli *cli, EraseLinks *links, uint64_t *ret_failed, Error *err)
 {
     ErasureEvents events = {.on_failure = on_failed_event, .ctx = cli};
-    HashKeys keys = master_hash_keys(links->master);
-    if (!erasure_take_events(links->pg, &links->session, &keys, cli->arena, &events, err)) {
+    if (!erasure_take_events(links->pg, &links->session, links->master, cli->arena, &events, err)) {
         return error_wrap(err, "EVENTS");
     }
     if (events.read > 0) {

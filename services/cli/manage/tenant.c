@@ -36,6 +36,7 @@ static bool set_texts(const Cli *cli, json_t *settings, Error *err)
         {"physical-address", "physical_address"},
         {"address-footer", "address_footer"},
         {"shared-addresses", "shared_addresses"},
+        {"events", "events"},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const char *value = args_flag(&cli->args, fields[i][0]);

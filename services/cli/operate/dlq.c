@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/clock.h"
+#include "common/codec/event.h"
+#include "common/domain/event_seal.h"
+#include "common/session/key_file.h"
 #include "services/cli/operate/dlq_selection.h"
 #include "services/cli/operate/dlq_show.h"
 
@@ -107,6 +111,54 @@ int cmd_dlq_list(Cli *cli)
 
 // ---- show ----
 
+// What opens the events that letters hold; all NULL without a master key file.
+typedef struct Opening {
+    MasterKey *master;
+    EpochFolder *epochs;
+    EventKeys *keys;
+} Opening;
+
+static bool opening_begin(Cli *cli, Session *session, Opening *ret, Error *err)
+{
+    const Settings *settings = &cli->settings;
+    *ret = (Opening){0};
+    if (settings->master_key_file[0] == '\0') {
+        return true;
+    }
+    ret->master = keys_open(
+        session, settings->master_key_file, settings->epoch_keys_dir, cli->arena, &ret->epochs,
+        err);
+    ret->keys = ret->master != NULL ? event_keys_new(ret->master) : NULL;
+    return ret->master != NULL;
+}
+
+static void opening_end(const Opening *opening)
+{
+    event_keys_free(opening->keys);
+    epoch_folder_close(opening->epochs);
+    master_key_free(opening->master);
+}
+
+// The letter with its event opened, or why it is not.
+static void open_letter(const Cli *cli, const Opening *opening, Letter *letter)
+{
+    Error err = {0};
+    if (letter->body == NULL || !event_is_sealed(pb_bytes(letter->body->payload))) {
+        return;
+    }
+    BusMessage message = {
+        .subject = str_from(letter->body->subject), .payload = pb_bytes(letter->body->payload)};
+    if (opening->keys == NULL) {
+        letter->sealed = "STENTOR_MASTER_KEY_FILE opens it";
+    } else if (event_open(opening->keys, clock_mono_us(), &message, cli->arena, &err)) {
+        Stentor__V1__DeadLetter *body = arena_copy(cli->arena, letter->body, sizeof *body);
+        body->payload = pb_data(message.payload);
+        letter_set_body(letter, body, cli->arena);
+    } else {
+        letter->sealed = arena_cstr(cli->arena, str_from(err.text));
+    }
+}
+
 typedef struct Search {
     Str id; // of an event or a notification
     uint64_t found[MATCHES_MAX];
@@ -143,7 +195,8 @@ static bool find_letters(
 }
 
 static bool show_letters(
-    Cli *cli, Session *session, const Selection *selection, size_t *ret_shown, Error *err)
+    Cli *cli, Session *session, const Selection *selection, const Opening *opening,
+    size_t *ret_shown, Error *err)
 {
     Search search;
     if (!find_letters(session, selection, args_word(&cli->args, 0), &search, err)) {
@@ -159,6 +212,7 @@ static bool show_letters(
             continue;
         }
         ++*ret_shown;
+        open_letter(cli, opening, &letter);
         if (cli->json) {
             print_json_line(letter_whole(&letter, selection->now_us, cli->arena));
         } else {
@@ -180,7 +234,10 @@ int cmd_dlq_show(Cli *cli)
     if (!session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(cli, &err);
     }
-    bool ok = show_letters(cli, &session, &selection, &shown, &err);
+    Opening opening;
+    bool ok = opening_begin(cli, &session, &opening, &err) &&
+              show_letters(cli, &session, &selection, &opening, &shown, &err);
+    opening_end(&opening);
     session_close(&session);
     if (!ok) {
         return cli_fail(cli, &err);

@@ -170,6 +170,17 @@ json_t *letter_row(const Letter *letter, int64_t now_us, Arena *arena)
     return row;
 }
 
+// A domain event in JSON as it is; what is no text as bytes.
+static void set_payload(json_t *json, Str payload)
+{
+    json_t *event = json_loadb(payload.ptr, payload.len, JSON_REJECT_DUPLICATES, NULL);
+    if (event != NULL) {
+        json_object_set_new(json, "event", event);
+    } else {
+        json_object_set_new(json, "payload_hex", hex_json(payload));
+    }
+}
+
 json_t *letter_whole(const Letter *letter, int64_t now_us, Arena *arena)
 {
     json_t *json = letter_row(letter, now_us, arena);
@@ -196,8 +207,10 @@ json_t *letter_whole(const Letter *letter, int64_t now_us, Arena *arena)
     if (letter->event != NULL) {
         json_object_set_new(json, "event_type", json_string(letter->event->descriptor->name));
         json_object_set_new(json, "event", event_json(letter->event));
+    } else if (letter->sealed != NULL) {
+        json_object_set_new(json, "sealed", json_string(letter->sealed));
     } else {
-        json_object_set_new(json, "payload_hex", hex_json(pb_bytes(body->payload)));
+        set_payload(json, pb_bytes(body->payload));
     }
     return json;
 }
@@ -264,6 +277,19 @@ static void print_attempt(const Stentor__V1__Attempt *attempt, Arena *arena)
         attempt->text[0] != '\0' ? " " : "", printable(attempt->text, arena));
 }
 
+// A domain event in JSON. false: it is none.
+static bool print_json_event(Str payload)
+{
+    json_t *event = json_loadb(payload.ptr, payload.len, 0, NULL);
+    char *text = event != NULL ? json_dumps(event, JSON_INDENT(2)) : NULL;
+    if (text != NULL) {
+        printf("%s\n", text);
+    }
+    free(text);
+    json_decref(event);
+    return event != NULL;
+}
+
 static void print_event(const Letter *letter)
 {
     const ProtobufCBinaryData payload = letter->body->payload;
@@ -273,6 +299,13 @@ static void print_event(const Letter *letter)
         printf("%s:\n%s\n", letter->event->descriptor->name, text != NULL ? text : "");
         free(text);
         json_decref(json);
+        return;
+    }
+    if (letter->sealed != NULL) {
+        printf("sealed: %s\n", letter->sealed);
+        return;
+    }
+    if (print_json_event(pb_bytes(payload))) {
         return;
     }
     char hex[2 * LETTER_BYTES_SHOWN + 1];

@@ -9,6 +9,7 @@
 #include "common/audit/audit_pg.h"
 #include "common/base/clock.h"
 #include "common/replay/replay_run.h"
+#include "common/session/key_file.h"
 #include "services/cli/operate/archived_log.h"
 #include "services/cli/replay/replay_options.h"
 #include "services/cli/replay/shadow_plan.h"
@@ -250,6 +251,41 @@ static bool open_past(const Cli *cli, ReplayPlan *plan, ArchivedLog *ret, Error 
            (plan->service == NULL || read_ledger(cli, plan, err));
 }
 
+// What a program outside gets of EVENTS is opened, with the keys at hand; without them it is as it
+// is stored.
+typedef struct OpenedKeys {
+    MasterKey *master;
+    EpochFolder *epochs;
+} OpenedKeys;
+
+static bool open_event_keys(
+    Cli *cli, Session *session, ReplayPlan *plan, OpenedKeys *ret, Error *err)
+{
+    const Settings *settings = &cli->settings;
+    *ret = (OpenedKeys){0};
+    if (plan->subject == NULL || strcmp(plan->stream->name, "EVENTS") != 0) {
+        return true;
+    }
+    if (settings->master_key_file[0] == '\0') {
+        cli_note(
+            cli, "sealed events go out as they are stored (HINT: with STENTOR_MASTER_KEY_FILE they "
+                 "are opened)");
+        return true;
+    }
+    ret->master = keys_open(
+        session, settings->master_key_file, settings->epoch_keys_dir, cli->arena, &ret->epochs,
+        err);
+    plan->event_keys = ret->master != NULL ? event_keys_new(ret->master) : NULL;
+    return ret->master != NULL;
+}
+
+static void close_event_keys(const ReplayPlan *plan, const OpenedKeys *opened)
+{
+    event_keys_free(plan->event_keys);
+    epoch_folder_close(opened->epochs);
+    master_key_free(opened->master);
+}
+
 int cmd_replay(Cli *cli)
 {
     Error err = {0};
@@ -266,11 +302,14 @@ int cmd_replay(Cli *cli)
     }
     ReplayTally tally;
     replay_tally_init(&tally);
-    ArchivedLog log;
-    bool ran =
-        open_past(cli, &plan, &log, &err) && replay_run(&session, &plan, cli->arena, &tally, &err);
+    ArchivedLog log = {0};
+    OpenedKeys opened;
+    bool ran = open_event_keys(cli, &session, &plan, &opened, &err) &&
+               open_past(cli, &plan, &log, &err) &&
+               replay_run(&session, &plan, cli->arena, &tally, &err);
     session_close(&session);
     archived_log_close(&log);
+    close_event_keys(&plan, &opened);
     // Nothing read and nothing done: the error is all there is to say.
     bool began = ran || tally.took_us > 0;
     int status = began ? report(cli, &plan, &tally, &err) : cli_fail(cli, &err);

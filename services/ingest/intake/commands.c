@@ -32,6 +32,7 @@ struct Commands {
     Accept *accept;
     const Catalog *catalog;
     IngestMetrics *metrics;
+    EventKeys *keys;
     void (*on_freed)(void *ctx);
     void *freed_ctx;
 };
@@ -149,7 +150,8 @@ static Str identify(const BusMessage *message, Str tenant, Arena *arena)
     if (message->event_id.len > 0) {
         return domain_identity(domain_own_id(tenant, STR("notify"), message->event_id), arena);
     }
-    return str_from(arena_printf(arena, "%s/%" PRIu64, message->stream, message->sequence));
+    return str_from(
+        arena_printf(arena, "%s/%" PRIu64, message->stream, bus_message_place(message)));
 }
 
 // The time in the notification's id: the command's own when the stream took it soon enough.
@@ -191,6 +193,23 @@ static bool submit(Command *c, Str tenant, Error *err)
     return accept_submit(c->commands->accept, &c->submission, arena, err);
 }
 
+// Nothing is sent for a tenant that no operator has made. Its entry may be on its way.
+static bool take_unknown(Commands *commands, Delivery *delivery, Str tenant)
+{
+    Error err = {0};
+    if (catalog_standing(commands->catalog, tenant) != STANDING_UNKNOWN) {
+        return false;
+    }
+    if (delivery->message.delivered < WAITS) {
+        delivery_redeliver(delivery, WAIT_MS);
+        return true;
+    }
+    (void)catalog_may_send(commands->catalog, tenant, &err);
+    metric_add(commands->metrics->api.refused[REFUSED_UNKNOWN_TENANT], 1);
+    delivery_settle(delivery, &err);
+    return true;
+}
+
 static void take_command(Commands *commands, Delivery *delivery, Str tenant, int64_t now_us)
 {
     Command *c = arena_zalloc(delivery->arena, sizeof *c);
@@ -200,6 +219,10 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
     FieldError wrong = {.field = ""};
     Refusal refusal = REFUSED_INVALID;
     bool ok = command_read(delivery->message.payload, now_us, delivery->arena, &c->request, &err);
+    delivery->produced_at_us = ok ? c->request.produced_at_us : 0;
+    if (ok && take_unknown(commands, delivery, tenant)) {
+        return;
+    }
     if (ok && !catalog_may_send(commands->catalog, tenant, &err)) {
         refusal = REFUSED_SUSPENDED;
         ok = false;
@@ -225,7 +248,8 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
 // event of another name is published again under that one. Killed before the ack: the same event
 // under the same id again, at worst a second pass that finds nothing. Here its publisher learns
 // that it cannot be read.
-static void emit_clean_up(Delivery *delivery, Str tenant, Str requested_by)
+static bool emit_clean_up(
+    const Commands *commands, Delivery *delivery, Str tenant, Str requested_by, Error *err)
 {
     Arena *arena = delivery->arena;
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
@@ -245,7 +269,13 @@ static void emit_clean_up(Delivery *delivery, Str tenant, Str requested_by)
         .header_count = 1,
     };
     (void)event_pack(&event.base, arena, &out.payload, NULL); // a hundred bytes
+    // Who asked may be an address: then only programs with keys read it, and the others the tenant.
+    if (!event_is_plain(STR(CLEANUP_EVENT_TYPE), out.payload) &&
+        !event_seal_out(commands->keys, clock_mono_us(), &out, arena, err)) {
+        return false;
+    }
     delivery_emit(delivery, &out);
+    return true;
 }
 
 static void take_clean_up(Commands *commands, Delivery *delivery, Str type)
@@ -254,58 +284,64 @@ static void take_clean_up(Commands *commands, Delivery *delivery, Str type)
     Error err = {0};
     bool ok = cleanup_event_read(&delivery->message, delivery->arena, &tenant, &requested_by, &err);
     if (ok && !str_eq(type, STR(CLEANUP_EVENT_TYPE))) {
-        emit_clean_up(delivery, tenant, requested_by);
+        ok = emit_clean_up(commands, delivery, tenant, requested_by, &err);
     }
     metric_add(commands->metrics->api.refused[REFUSED_INVALID], ok ? 0 : 1);
     delivery_settle(delivery, ok ? NULL : &err);
 }
 
-// Nothing is sent for a tenant that no operator has made. Its entry may be on its way.
-static bool take_unknown(Commands *commands, Delivery *delivery, Str tenant)
+// One that cannot be opened is settled.
+static bool open_delivery(Commands *commands, const EventDelivery *event)
 {
+    Delivery *delivery = event->delivery;
     Error err = {0};
-    if (catalog_standing(commands->catalog, tenant) != STANDING_UNKNOWN) {
-        return false;
+    bool ok =
+        event_open(commands->keys, clock_mono_us(), &delivery->message, delivery->arena, &err);
+    if (!ok) {
+        metric_add(commands->metrics->api.refused[REFUSED_INVALID], 1);
+        delivery_settle(delivery, &err);
+    } else if (!catalog_tenant(commands->catalog, event->tenant)->events_in_clear) {
+        event_keep(commands->keys, clock_mono_us(), &delivery->message, delivery->arena);
     }
-    if (delivery->message.delivered < WAITS) {
-        delivery_redeliver(delivery, WAIT_MS);
-        return true;
-    }
-    (void)catalog_may_send(commands->catalog, tenant, &err);
-    metric_add(commands->metrics->api.refused[REFUSED_UNKNOWN_TENANT], 1);
-    delivery_settle(delivery, &err);
-    return true;
+    return ok;
 }
 
-// false: it is settled, or will be.
+static void take_ours(Commands *commands, const EventDelivery *event, Str plain, int64_t now_us)
+{
+    if (!open_delivery(commands, event)) {
+        return;
+    }
+    if (str_eq(event->type, STR("notify"))) {
+        take_command(commands, event->delivery, event->tenant, now_us);
+    } else if (str_eq(plain, STR(RESEND_EVENT_TYPE))) {
+        if (!take_unknown(commands, event->delivery, event->tenant)) {
+            resends_take(commands->resends, event->delivery, event->tenant, event->type);
+        }
+    } else {
+        take_clean_up(commands, event->delivery, event->type);
+    }
+}
+
+// false: there is nothing to do for it here, or it is done.
 static bool take_delivery(
     Commands *commands, Delivery *delivery, int64_t now_us, EventDelivery *ret)
 {
     *ret = (EventDelivery){.delivery = delivery};
-    if (!domain_subject(delivery->message.subject, &ret->tenant, &ret->type)) {
+    // The copy of one that came in clear was handled with its original, which goes only behind
+    // that.
+    bool is_copy = event_original(&delivery->message) != 0 && !delivery->message.replayed;
+    if (is_copy || !domain_subject(delivery->message.subject, &ret->tenant, &ret->type)) {
         metric_add(commands->metrics->commands_ignored, 1);
         delivery_settle(delivery, NULL);
         return false;
     }
     Str plain = event_type_plain(ret->type);
-    bool notifies = str_eq(ret->type, STR("notify"));
-    bool resends = str_eq(plain, STR(RESEND_EVENT_TYPE));
-    if ((notifies || resends) && take_unknown(commands, delivery, ret->tenant)) {
-        return false;
+    bool ours = str_eq(ret->type, STR("notify")) || str_eq(plain, STR(RESEND_EVENT_TYPE)) ||
+                str_eq(plain, STR(CLEANUP_EVENT_TYPE));
+    if (ours) {
+        take_ours(commands, ret, plain, now_us);
     }
-    if (notifies) {
-        take_command(commands, delivery, ret->tenant, now_us);
-        return false;
-    }
-    if (resends) {
-        resends_take(commands->resends, delivery, ret->tenant, ret->type);
-        return false;
-    }
-    if (str_eq(plain, STR(CLEANUP_EVENT_TYPE))) {
-        take_clean_up(commands, delivery, ret->type);
-        return false;
-    }
-    return true;
+    return !ours;
 }
 
 static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
@@ -325,21 +361,35 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
 
 // ---- life ----
 
+static void keep_poison(void *ctx, BusMessage *message, Arena *arena)
+{
+    const Commands *commands = ctx;
+    event_keep(commands->keys, clock_mono_us(), message, arena);
+}
+
 Commands *commands_new(Bus *bus, const Suppressions *suppressions, const TriggersOptions *options)
 {
     Commands *commands = xcalloc(1, sizeof *commands);
     commands->accept = options->accept;
     commands->catalog = options->catalog;
     commands->metrics = options->metrics;
+    commands->keys = options->keys;
     WorkerOptions worker = {
         .consumer = topology_consumer("stentor-ingest", "EVENTS"),
         .batch_max = BATCH_MAX,
         .stage = STAGE,
+        .keep = keep_poison,
     };
     TriggersOptions triggers = *options;
     triggers.stage = STAGE;
     commands->triggers = triggers_new(&triggers);
-    commands->resends = resends_new(bus, options->pool, suppressions, options->metrics);
+    commands->resends = resends_new(&(ResendsOptions){
+        .bus = bus,
+        .pool = options->pool,
+        .suppressions = suppressions,
+        .metrics = options->metrics,
+        .keys = options->keys,
+    });
     commands->worker = worker_new(bus, &worker, on_worker_batch, commands);
     return commands;
 }

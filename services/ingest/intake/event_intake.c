@@ -4,15 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/bus/jetstream/serve.h"
 #include "common/bus/topology/topology.h"
+#include "common/domain/domain_event.h"
 #include "services/ingest/intake/intake_event.h"
 
 enum {
     IN_HAND_MAX = 4096,
     IN_HAND_BYTES_MAX = 32 * 1024 * 1024,
-    TENANT_SHARE = 1024, // of IN_HAND_MAX: one tenant's flood leaves room for the others
+    TENANT_SHARE = 2048, // of IN_HAND_MAX: one tenant's flood leaves room for the others
     SHARES = 1024,
 };
 
@@ -22,8 +24,7 @@ enum {
 
 struct EventIntake {
     Serve *serve;
-    Bus *bus;
-    IngestMetrics *metrics;
+    EventIntakeOptions options;
     Arena *scratch;          // of one message
     uint16_t shares[SHARES]; // in flight, by tenant; two may have one
 };
@@ -38,7 +39,7 @@ typedef struct Flight {
 static void answer_refusal(EventIntake *intake, Asked *asked, const IntakeRefusal *refusal)
 {
     IntakeMetric metric = refusal->code == 400 ? INTAKE_REFUSED : INTAKE_UNAVAILABLE;
-    metric_add(intake->metrics->intake[metric], 1);
+    metric_add(intake->options.metrics->intake[metric], 1);
     asked_answer(asked, intake_error(refusal, intake->scratch));
 }
 
@@ -51,7 +52,7 @@ static void finish(Flight *flight, const Error *err, uint64_t sequence, bool dup
     arena_reset(intake->scratch);
     if (err == NULL) {
         CRASH_POINT("intake.stored");
-        metric_add(intake->metrics->intake[duplicate ? INTAKE_REPEATED : INTAKE_STORED], 1);
+        metric_add(intake->options.metrics->intake[duplicate ? INTAKE_REPEATED : INTAKE_STORED], 1);
         asked_answer(flight->asked, intake_ack(sequence, duplicate, intake->scratch));
     } else {
         IntakeRefusal refusal = {.code = err->kind == ERROR_PERMANENT ? 400 : 503};
@@ -80,13 +81,29 @@ static bool read(
     return intake_read(&message, intake->scratch, ret_tenant, ret, why);
 }
 
+static bool seal_event(EventIntake *intake, Str tenant, BusOut *out, IntakeRefusal *why)
+{
+    Str of = STR_EMPTY, type = STR_EMPTY;
+    Error err = {0};
+    (void)domain_subject(str_from(out->subject), &of, &type);
+    if (intake->options.keys == NULL || event_is_plain(type, out->payload) ||
+        catalog_tenant(intake->options.catalog, tenant)->events_in_clear ||
+        event_seal_out(intake->options.keys, clock_mono_us(), out, intake->scratch, &err)) {
+        return true;
+    }
+    why->code = err.kind == ERROR_PERMANENT ? 400 : 503;
+    (void)snprintf(why->text, sizeof why->text, "%s", err.text);
+    return false;
+}
+
 static void take(EventIntake *intake, Asked *asked)
 {
     Str tenant;
     BusOut out;
     IntakeRefusal refusal;
     arena_reset(intake->scratch);
-    if (!read(intake, asked, &tenant, &out, &refusal)) {
+    if (!read(intake, asked, &tenant, &out, &refusal) ||
+        !seal_event(intake, tenant, &out, &refusal)) {
         answer_refusal(intake, asked, &refusal);
         return;
     }
@@ -104,7 +121,7 @@ static void take(EventIntake *intake, Asked *asked)
     Flight *flight = xmalloc(sizeof *flight);
     *flight = (Flight){intake, asked, share};
     (*share)++;
-    bus_publish(intake->bus, &out, on_event_acked, flight);
+    bus_publish(intake->options.bus, &out, on_event_acked, flight);
 }
 
 static void on_serve_asked(void *ctx, Asked *asked)
@@ -112,9 +129,9 @@ static void on_serve_asked(void *ctx, Asked *asked)
     take(ctx, asked);
 }
 
-EventIntake *event_intake_new(Bus *bus, IngestMetrics *metrics)
+EventIntake *event_intake_new(const EventIntakeOptions *settings)
 {
-    static const ServeOptions options = {
+    static const ServeOptions served = {
         .subject = SUBJECT_INTAKE,
         .queue = QUEUE_INTAKE,
         .in_hand_max = IN_HAND_MAX,
@@ -122,10 +139,9 @@ EventIntake *event_intake_new(Bus *bus, IngestMetrics *metrics)
         .busy = BUSY,
     };
     EventIntake *intake = xcalloc(1, sizeof *intake);
-    intake->bus = bus;
-    intake->metrics = metrics;
+    intake->options = *settings;
     intake->scratch = arena_new(0);
-    intake->serve = serve_new(bus, &options, on_serve_asked, intake);
+    intake->serve = serve_new(intake->options.bus, &served, on_serve_asked, intake);
     return intake;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "common/base/clock.h"
 #include "services/ingest/resend/resends_internal.h"
 
 enum { ROUND_MAX = 1024 }; // events that one read of DEAD is for
@@ -17,7 +18,10 @@ void resends_settle(ResendItem *item, const Error *err)
     bool refused = err != NULL && err->kind == ERROR_PERMANENT;
     metric_add(item->resends->metrics->resend_refused, refused ? 1 : 0);
     if (refused && item->says.letter.len > 0) {
-        item->delivery->message.payload = item->says.letter;
+        BusMessage *message = &item->delivery->message;
+        message->payload = item->says.letter;
+        message->event_id = item->says.identity;
+        event_keep_letter(item->resends->keys, clock_mono_us(), message, item->delivery->arena);
     }
     delivery_settle(item->delivery, err); // the item may be gone with its batch
 }
@@ -145,14 +149,14 @@ void resends_go(Resends *resends)
     begin_round(resends);
 }
 
-Resends *resends_new(
-    Bus *bus, DbPool *pool, const Suppressions *suppressions, IngestMetrics *metrics)
+Resends *resends_new(const ResendsOptions *options)
 {
     Resends *r = xcalloc(1, sizeof *r);
-    r->bus = bus;
-    r->pool = pool;
-    r->suppressions = suppressions;
-    r->metrics = metrics;
+    r->bus = options->bus;
+    r->pool = options->pool;
+    r->suppressions = options->suppressions;
+    r->metrics = options->metrics;
+    r->keys = options->keys;
     r->last = &r->first;
     return r;
 }

@@ -26,14 +26,22 @@
 
 #include "common/bus/consume/worker.h"
 #include "common/db/db.h"
+#include "common/domain/event_seal.h"
 #include "common/model/suppressions.h"
 #include "services/ingest/ingest_metrics.h"
 
 typedef struct Resends Resends;
 
+typedef struct ResendsOptions {
+    Bus *bus;
+    DbPool *pool;
+    const Suppressions *suppressions;
+    IngestMetrics *metrics;
+    EventKeys *keys; // of dead letters
+} ResendsOptions;
+
 // Borrows all. Free it when every delivery that it took is settled.
-Resends *resends_new(
-    Bus *bus, DbPool *pool, const Suppressions *suppressions, IngestMetrics *metrics);
+Resends *resends_new(const ResendsOptions *options);
 void resends_free(Resends *resends);
 
 // Takes over one ResendErrorEmail and settles it, now or later. Tenant and type are its subject's.

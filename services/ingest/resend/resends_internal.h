@@ -29,6 +29,7 @@ struct Resends {
     DbPool *pool;
     const Suppressions *suppressions; // a mirror's
     IngestMetrics *metrics;
+    EventKeys *keys;
     ResendItem *first, **last; // waiting
     bool busy;                 // with a round
     bool stopping;

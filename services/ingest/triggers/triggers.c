@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/bus/consume/dead_letter.h"
 #include "services/ingest/triggers/recipient_lookup.h"
@@ -68,14 +69,15 @@ static bool emit_letter(Work *w, const Answer *answer)
     BusMessage message = delivery->message;
     message.payload = domain_event_letter(&w->event, str_from(answer->key), arena);
     message.event_id = w->event.identity;
+    event_keep_letter(w->triggers->options.keys, clock_mono_us(), &message, arena);
     BusOut out;
     const char *stage = w->triggers->options.stage;
     DeadLetterSpec letter = {.stage = stage, .reason = answer->failed};
     if (!dead_letter_pack(&message, &letter, arena, &out)) {
         return false;
     }
-    char *place =
-        arena_printf(arena, "%s/%llu/%s", stage, (unsigned long long)message.sequence, answer->key);
+    char *place = arena_printf(
+        arena, "%s/%llu/%s", stage, (unsigned long long)bus_message_place(&message), answer->key);
     char *id = arena_alloc(arena, EVENT_ID_SIZE);
     event_id_derive("dead", str_from(message.stream), str_from(place), id);
     out.event_id = str_from(id);
@@ -426,6 +428,18 @@ static void plan_matches(Work *w, const Matches *found, bool unknown, int64_t no
     }
 }
 
+// Only what some trigger wants is opened.
+static bool open_event(const TriggersOptions *o, const EventDelivery *event, Error *err)
+{
+    BusMessage *message = &event->delivery->message;
+    int64_t now_us = clock_mono_us();
+    bool ok = event_open(o->keys, now_us, message, event->delivery->arena, err);
+    if (ok && !catalog_tenant(o->catalog, event->tenant)->events_in_clear) {
+        event_keep(o->keys, now_us, message, event->delivery->arena);
+    }
+    return ok;
+}
+
 static bool plan_event(Work *w, const EventDelivery *event, int64_t now_us, Error *err)
 {
     const TriggersOptions *o = &w->triggers->options;
@@ -446,6 +460,9 @@ static bool plan_event(Work *w, const EventDelivery *event, int64_t now_us, Erro
         w->settled = true;
         delivery_redeliver(event->delivery, WAIT_MS);
         return true;
+    }
+    if (!open_event(o, event, err)) {
+        return false;
     }
     Zone *zone = catalog_tenant(o->catalog, event->tenant)->gate.zone;
     DomainInput input = domain_input(&event->delivery->message, event->tenant, event->type, zone);

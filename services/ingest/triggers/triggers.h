@@ -19,6 +19,7 @@
 
 #include "common/bus/consume/worker.h"
 #include "common/db/db.h"
+#include "common/domain/event_seal.h"
 #include "common/request/catalog.h"
 #include "common/trigger/named_resolvers.h"
 #include "common/trigger/trigger_match.h"
@@ -34,6 +35,7 @@ typedef struct TriggersOptions {
     const NamedResolvers *resolvers;
     IngestMetrics *metrics;
     const char *stage; // of dead letters
+    EventKeys *keys;   // that events are opened with
 } TriggersOptions;
 
 // Borrows all. Free it when every delivery that it took is settled.

@@ -8,6 +8,7 @@
 #include "common/base/id.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/domain/domain_event.h"
 #include "common/model/retention/retention.h"
 #include "common/model/status.h"
 #include "stentor/v1/dead.pb-c.h"
@@ -250,20 +251,30 @@ static bool is_command_dead_letter(const Stentor__V1__DeadLetter *letter)
            letter->meta->causation_id[0] != '\0';
 }
 
+// The command is sealed for ingest; in a letter of an earlier release it is in clear.
+static int64_t command_time(const Stentor__V1__DeadLetter *letter, Arena *arena)
+{
+    if (letter->produced_at_us != 0) {
+        return letter->produced_at_us;
+    }
+    const Stentor__V1__NotifyCommand *command = (const Stentor__V1__NotifyCommand *)event_unpack(
+        &stentor__v1__notify_command__descriptor, pb_bytes(letter->payload), arena, NULL);
+    return command != NULL ? command->produced_at_us : 0;
+}
+
 // A command that ingest rejects has no notification and so no status; its id is derived as ingest
 // would have derived it.
 static void fold_command(
     Feedback *feedback, const Stentor__V1__DeadLetter *letter, Arena *arena, int64_t at_us)
 {
-    const Stentor__V1__NotifyCommand *command = (const Stentor__V1__NotifyCommand *)event_unpack(
-        &stentor__v1__notify_command__descriptor, pb_bytes(letter->payload), arena, NULL);
-    if (command == NULL || command->produced_at_us == 0) {
+    int64_t produced_at_us = command_time(letter, arena);
+    if (produced_at_us == 0) {
         return; // not from a relay
     }
     char *id = arena_alloc(arena, ID_SIZE);
-    notify_id_derive(
-        str_from(letter->meta->tenant), str_from(letter->meta->causation_id),
-        command->produced_at_us, RETENTION_CODE_ANY, id);
+    Str tenant = str_from(letter->meta->tenant);
+    Str own = domain_own_id(tenant, STR("notify"), str_from(letter->meta->causation_id));
+    notify_id_derive(tenant, own, produced_at_us, RETENTION_CODE_ANY, id);
     const FeedbackEntry entry = {
         .notification_id = str_from(id),
         .moment = FEEDBACK_FAILED,

@@ -226,6 +226,8 @@ static void make_message(Batch *batch, size_t at)
     if (row_message(
             sql->mapping, sql->kinds, &batch->rows[at], batch->arena, &batch->messages[at], &err)) {
         batch->posts[at].out = batch->messages[at].out;
+        batch->posts[at].out.subject = arena_printf(
+            batch->arena, "%s%s", batch->context->intake, batch->messages[at].out.subject);
     } else {
         batch->posts[at].fate = POST_REFUSED;
         batch->posts[at].reason = arena_str(batch->arena, str_from(err.text));

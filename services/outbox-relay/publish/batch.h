@@ -15,7 +15,8 @@ typedef struct BatchContext {
     Bus *bus;
     DbPool *pool;
     const RelaySql *sql;
-    const char *relay; // the relay's name, for operators
+    const char *relay;  // the relay's name, for operators
+    const char *intake; // what stands before an event's subject on its way to ingest; "": nothing
     int64_t lease_ms;
     bool begin_done;                // `begin` of a mapping with states was run (batch.c)
     int64_t rows_max;               // of a claim (drain.c)

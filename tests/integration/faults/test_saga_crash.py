@@ -14,6 +14,7 @@ from tests.harness.orders import CANCELLED, COMPLETED, PLACED, Shop
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import BIN, SERVICES, wait_until
 from tests.harness.protobuf import messages
+from tests.integration.erasure.sealed_events import opened
 
 DIED = -9
 OPTIONS = {"STENTOR_SAGA_SWEEP_MS": "200", "STENTOR_SAGA_SWEEP_AGE_MS": "400", "STENTOR_SAGA_RETRY_TIMEOUT_MS": "3000",
@@ -108,7 +109,7 @@ class Run:
         for sequence in range(self.letters_before + 1, self.shop.nats.stream_info("DEAD")["state"]["last_seq"] + 1):
             message = self.shop.nats.message("DEAD", seq=sequence)
             letter = messages(self.shop.pipeline).DeadLetter.FromString(message[1])
-            if self.bad.id.encode() in letter.payload or self.failed.id in letter.reason:
+            if self.bad.id.encode() in opened(self.shop.pipeline, letter.subject, {}, letter.payload)[1] or self.failed.id in letter.reason:
                 found.add(letter.reason.replace(self.failed.id, "#"))
         return found
 

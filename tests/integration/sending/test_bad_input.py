@@ -8,6 +8,7 @@ import pytest
 from tests.harness.pipeline import TENANT
 from tests.harness.processes import wait_until
 from tests.harness.protobuf import messages
+from tests.integration.erasure.sealed_events import opened
 
 GOOD = {"to": "alice@example.com", "template": "welcome", "variables": {"name": "A"}}
 
@@ -185,7 +186,7 @@ def test_poison_becomes_a_dead_letter_and_the_pipeline_goes_on(pipeline, nats, p
     before = nats.stream_info("DEAD")["state"]["messages"]
     ack = nats.publish(subject, payload)
     letter = wait_until(lambda: _letter_about(pipeline, nats, before, ack), 20, "the dead letter")
-    assert letter.payload == payload and letter.reason
+    assert opened(pipeline, letter.subject, {}, letter.payload)[1] == payload and letter.reason
     notification = pipeline.send()
     assert pipeline.status(notification, wait="sent")["status"] == "sent"
 

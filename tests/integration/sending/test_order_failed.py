@@ -11,6 +11,7 @@ from tests.harness.orders import PLACED, Shop
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import BIN, HOME, SERVICES, wait_until
 from tests.harness.protobuf import messages
+from tests.integration.erasure.sealed_events import opened
 from tests.integration.operating.test_dlq import letters
 
 FAILED = "Your order # could not be confirmed"
@@ -49,7 +50,8 @@ def test_a_failed_order_is_an_event_a_mail_and_a_dead_letter(pipeline, shop):
     order.wait_mails(PLACED, FAILED)
     assert order.sent() == ["PlaceOrder", "Deferred"] * 3 + ["OrderFailed"]
     found = [shop.nats.message("EVENTS", seq=seq) for seq in range(1, shop.nats.stream_info("EVENTS")["state"]["last_seq"] + 1)]
-    event = next(messages(pipeline).OrderFailed.FromString(one[1]) for one in found if one and one[0].endswith(".OrderFailed") and order.id.encode() in one[1])
+    failed = [opened(pipeline, one[0], {}, one[1])[1] for one in found if one and one[0].endswith(".OrderFailed")]
+    event = next(messages(pipeline).OrderFailed.FromString(data) for data in failed if order.id.encode() in data)
     assert (event.order_id, event.email, event.attempts, event.total_micros) == (order.id, order.email, 3, 59_900_000)
     assert event.reason == "no status of the order arrived within its attempts" and event.lines[0].name == "Dune"
     letter = wait_until(lambda: letters_of(pipeline, order), 20, "the dead letter")[0]

@@ -10,6 +10,7 @@ from tests.harness.orders import CANCELLED, COMPLETED, PLACED, Shop
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import SERVICES, wait_until
 from tests.harness.protobuf import messages
+from tests.integration.erasure.sealed_events import opened
 
 WAIT_MS = 1500  # of a time-out: long enough that a slow machine does not fail an order that is to be completed
 FAST = {"STENTOR_SAGA_SWEEP_MS": "200", "STENTOR_SAGA_SWEEP_AGE_MS": "1000", "STENTOR_SAGA_KPI_MS": "200"}
@@ -151,7 +152,8 @@ def test_a_retried_place_order_outside_of_the_streams_window_makes_no_second_mai
         stored = 0
         for sequence in range(1, admin.stream_info("EVENTS")["state"]["last_seq"] + 1):
             message = admin.message("EVENTS", seq=sequence)
-            stored += bool(message and message[0].endswith(".PlaceOrder") and order.id.encode() in message[1])
+            place = message is not None and message[0].endswith(".PlaceOrder")
+            stored += place and order.id.encode() in opened(shop.pipeline, message[0], {}, message[1])[1]
         assert stored == 3
     finally:
         admin.request("$JS.API.STREAM.UPDATE.EVENTS", json.dumps(config).encode())
@@ -240,7 +242,7 @@ def test_an_event_that_postgres_refuses_is_buried_alone(shop):
     assert len(letters(pipeline, "not_this_one")) == 1 and refused.state() is None
     shop.query("ALTER TABLE order_saga.order_state DROP CONSTRAINT not_this_one")
     letter = letters(pipeline, "not_this_one")[0]
-    assert letter.stage == "order-saga" and refused.id.encode() in letter.payload
+    assert letter.stage == "order-saga" and refused.id.encode() in opened(pipeline, letter.subject, {}, letter.payload)[1]
     shop.nats.publish(letter.subject, letter.payload, "resent-" + refused.id)
     refused.wait_state("Placed")
 

@@ -15,6 +15,7 @@ from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import BIN, HOME, wait_until
 from tests.harness.protobuf import messages
+from tests.integration.erasure.sealed_events import opened
 
 EVENTS = 3_000
 FAST = {"STENTOR_DISPATCHER_LEASE_MS": "4000", "STENTOR_RETRY_LADDER": "1,1,1,1,1", "STENTOR_INGEST_SWEEP_AGE_MS": "2000"}
@@ -195,7 +196,7 @@ def test_an_event_that_cannot_be_read_is_a_dead_letter_with_the_reason(pipeline,
     since = last_seq(nats, "DEAD")
     handled(pipeline, nats, publish(nats, event_type, raw))
     found = letters(pipeline, nats, since)
-    assert [letter.payload for letter in found] == [raw] and words in found[0].reason
+    assert [opened(pipeline, letter.subject, {}, letter.payload)[1] for letter in found] == [raw] and words in found[0].reason
 
 
 # ---- when -----------------------------------------------------------------------------------------------------------------
@@ -344,7 +345,7 @@ def test_a_failed_triggers_letter_sent_again_does_its_work_alone(pipeline, nats)
     done = pipeline.run_cli("dlq", "resend", sequence)
     assert done.returncode == 0, done.stderr
     assert len(one_mail(pipeline, data["host"]["mail"])) == 1
-    assert json.loads(letter.payload)["stentortrigger"] == trigger
+    assert json.loads(opened(pipeline, letter.subject, {}, letter.payload)[1])["stentortrigger"] == trigger
     pipeline.postgres.query("DELETE FROM ingest.idempotency_keys WHERE scope = 'trigger'")  # as after a day
     publish(nats, event_type, letter.payload)
     ack = publish(nats, event_type, letter.payload)

@@ -26,7 +26,8 @@
     "\"brief\",\"social\":\"record\"},"                                                            \
     "\"notification_policy\":{\"channels\":{\"voice\":false},"                                     \
     "\"categories\":{\"marketing\":false,\"social\":false}},"                                      \
-    "\"physical_address\":\"1 Main St\\nTown\",\"address_footer\":\"every\",\"theme\":{"           \
+    "\"physical_address\":\"1 Main "                                                               \
+    "St\\nTown\",\"address_footer\":\"every\",\"events\":\"clear\",\"theme\":{"                    \
     "\"logo_url\":\"https://acme.example/l.png\"}}"
 
 static Problem read_it(const char *json, Arena *arena, Stentor__V1__Tenant *ret)

@@ -257,6 +257,30 @@ static void a_letter_can_be_read_whatever_its_reason_quotes(void **state)
     arena_free(arena);
 }
 
+static void of_an_event_it_keeps_what_was_sealed_and_no_id_that_may_be_an_address(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    BusMessage message = {
+        .subject = STR("evt.acme.stay"),
+        .payload = STR("{\"email\":\"alice@example.com\"}"),
+        .event_id = STR("for-alice@example.com"),
+        .kept = STR("sealed"),
+        .stream = "EVENTS",
+        .sequence = 12,
+        .original = 7};
+    BusOut out;
+    DeadLetterSpec spec = {.stage = "ingest", .reason = "a reason", .produced_at_us = 5};
+    assert_true(dead_letter_pack(&message, &spec, arena, &out));
+    Stentor__V1__DeadLetter *letter = (Stentor__V1__DeadLetter *)event_unpack(
+        &stentor__v1__dead_letter__descriptor, out.payload, arena, NULL);
+    assert_true(str_eq(pb_bytes(letter->payload), STR("sealed")));
+    assert_int_equal(strlen(letter->meta->causation_id), 64); // its SHA-256
+    assert_int_equal(letter->stream_sequence, 7);             // of the copy's original
+    assert_int_equal(letter->produced_at_us, 5);
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +289,7 @@ int main(void)
         cmocka_unit_test(the_notification_is_read_from_every_stream_that_has_one),
         cmocka_unit_test(attempts_are_the_mails_own_and_the_last_one),
         cmocka_unit_test(what_cannot_be_read_still_has_a_dead_letter),
+        cmocka_unit_test(of_an_event_it_keeps_what_was_sealed_and_no_id_that_may_be_an_address),
         cmocka_unit_test(a_letter_can_be_read_whatever_its_reason_quotes),
         cmocka_unit_test(beside_a_payload_near_the_limit_the_oldest_attempts_give_way),
     };

@@ -49,6 +49,22 @@ static void a_refusal_is_reported_in_the_servers_words(void **state)
     assert_string_equal(err.text, "jetstream: maximum bytes exceeded (10077)");
 }
 
+static void what_ingest_refuses_for_good_is_permanent(void **state)
+{
+    (void)state;
+    PubAck ack;
+    Error err;
+    assert_false(pub_ack_parse(
+        STR("{\"error\":{\"code\":400,\"description\":\"the subject must be "
+            "evt.<tenant>.<type>\"},\"stream\":\"EVENTS\",\"seq\":0}"),
+        &ack, &err));
+    assert_int_equal(err.kind, ERROR_PERMANENT);
+    assert_false(pub_ack_parse(
+        STR("{\"error\":{\"code\":503,\"description\":\"busy\"},\"stream\":\"EVENTS\",\"seq\":0}"),
+        &ack, &err));
+    assert_int_equal(err.kind, ERROR_TRANSIENT);
+}
+
 static void a_message_too_large_is_permanent(void **state)
 {
     (void)state;
@@ -99,6 +115,7 @@ int main(void)
         cmocka_unit_test(a_stored_message_has_its_sequence),
         cmocka_unit_test(sequence_zero_is_no_success),
         cmocka_unit_test(a_refusal_is_reported_in_the_servers_words),
+        cmocka_unit_test(what_ingest_refuses_for_good_is_permanent),
         cmocka_unit_test(a_message_too_large_is_permanent),
         cmocka_unit_test(another_message_in_the_place_is_a_conflict_that_names_it),
         cmocka_unit_test(what_is_no_answer_is_transient),

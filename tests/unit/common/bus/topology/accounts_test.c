@@ -145,7 +145,7 @@ static void the_configuration_quotes_passwords_and_names_what_each_may_reach(voi
     assert_non_null(
         strstr(buf_c(&out), "{ service: \"in.evt.acme.>\", accounts: [\"application-shop\"] }"));
     assert_non_null(
-        strstr(buf_c(&out), "{ service: \"evt.acme.>\", accounts: [\"relay-drain\"] }"));
+        strstr(buf_c(&out), "{ service: \"in.evt.acme.>\", accounts: [\"relay-drain\"] }"));
     assert_null(strstr(buf_c(&out), "$JS.API.>"));
     assert_null(strstr(buf_c(&out), "MSG.NEXT.EVENTS.*"));
     buf_done(&out);

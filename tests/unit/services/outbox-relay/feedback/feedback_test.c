@@ -294,6 +294,32 @@ static void a_refused_command_failed_under_the_id_that_it_would_have_had(void **
     assert_str(word->reason, "field 'to': not an address");
 }
 
+// Sealed for ingest, the command does not say its time: the letter does.
+static void a_refused_command_that_is_sealed_is_found_by_what_its_letter_says(void **state)
+{
+    const Stage *stage = *state;
+    Stentor__V1__DeadLetter letter;
+    Stentor__V1__Meta meta;
+    stentor__v1__dead_letter__init(&letter);
+    stentor__v1__meta__init(&meta);
+    meta.tenant = "acme";
+    meta.causation_id = "acme/notify/the-message-id";
+    letter.meta = &meta;
+    letter.stage = "ingest";
+    letter.stream = "EVENTS";
+    letter.subject = "evt.acme.notify";
+    letter.reason = "field 'to': not an address";
+    letter.payload = pb_data(STR("\xff"
+                                 "SE1..."));
+    letter.produced_at_us = 1700000000000000;
+    BusMessage message = {.stream = "DEAD", .stored_at_us = 3000};
+    assert_true(event_pack(&letter.base, stage->arena, &message.payload, NULL));
+    feedback_fold(stage->feedback, &message, stage->arena);
+    char id[ID_SIZE];
+    notify_id_derive(STR("acme"), STR("the-message-id"), 1700000000000000, '0', id);
+    assert_str(only_word(stage)->notification_id, id);
+}
+
 // Ingest decides the class after the relay has noted the id.
 static void a_status_finds_its_request_whatever_class_its_id_has(void **state)
 {
@@ -332,6 +358,7 @@ int main(void)
         TEST(what_cannot_be_read_is_passed_over),
         TEST(an_impossible_time_is_when_it_was_stored),
         TEST(a_refused_command_failed_under_the_id_that_it_would_have_had),
+        TEST(a_refused_command_that_is_sealed_is_found_by_what_its_letter_says),
         TEST(a_status_finds_its_request_whatever_class_its_id_has),
         TEST(other_letters_say_nothing),
     };
