@@ -60,6 +60,14 @@
       "a page of the members that a batch's query finds is stored", "the next page, or the first step")                                    \
     X("intake.stored", "ingest",                                                                                                           \
       "an application's event is stored in EVENTS", "its publisher's answer")                                                              \
+    X("reseal.noted", "ingest",                                                                                                            \
+      "that an event came in clear is committed", "its ack")                                                                               \
+    X("reseal.copied", "ingest",                                                                                                           \
+      "the sealed copy of an event in clear is stored", "its row says so")                                                                 \
+    X("reseal.erased", "ingest",                                                                                                           \
+      "the original of a sealed copy is erased", "its row is deleted")                                                                     \
+    X("reseal.marked", "ingest",                                                                                                           \
+      "the rows of a round say what is copied, those of erased originals are deleted", "the next round")                                    \
     X("resend.noted", "ingest",                                                                                                            \
       "which dead letter an event is about is committed", "the letter is sent again")                                                      \
     X("resend.published", "ingest",                                                                                                        \

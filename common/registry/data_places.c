@@ -64,6 +64,7 @@ static const DataPlace rows[] = {
     {"ingest.batch_parts",         PLACE_SOURCE,      "", PERSON_NONE,   "", ""},
     {"ingest.batch_chunks",        PLACE_WORK,        "", PERSON_SEALED, "under the tenant's key, until the batch is sent: " BY_AGE, ""},
     {"ingest.resends",             PLACE_WORK,        "DEAD", PERSON_NONE, "", ""},
+    {"ingest.clear_events",        PLACE_WORK,        "EVENTS", PERSON_NONE, "", ""},
     {"ingest.retention_watermark", PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
 
     // ---- dispatcher ----

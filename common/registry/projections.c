@@ -62,6 +62,8 @@ static const UnmadeRow unmade[] = {
      "they are a source of 24 hours: which key a caller has used is in no stream"},
     {"resends", {"ingest.resends"},
      "they are work: a dead letter on its way to be sent again, once (HINT: stentor dlq list)"},
+    {"clear-events", {"ingest.clear_events"},
+     "they are work: which events in clear are to be sealed and erased; what the table has lost stays in clear for its 7 days in EVENTS"},
     {"commands", {"order_saga.outbox_message"},
      "they are what the saga has sent or has to send: made again, they would be sent again"},
     {"feedback", {"stentor_outbox.pending_feedback"},

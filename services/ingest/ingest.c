@@ -43,6 +43,7 @@ typedef struct IngestOptions {
     int64_t keys_dump_days;
     StorageOptions storage;
     bool events_sealed;
+    int64_t reseal_ms;
 } IngestOptions;
 
 // Stopping goes through these in order; each begins when the one before has ended.
@@ -68,6 +69,7 @@ typedef struct Ingest {
     Accept *accept;
     Sweep *sweep;
     Commands *commands;
+    Reseal *reseal;
     EventIntake *intake;
     HttpServer *server;
     Api api;
@@ -143,6 +145,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_EVENTS_SEALED", OPTION_BOOL, offsetof(IngestOptions, events_sealed),
      "true", 0, 0, false,
      "events and their dead letters are kept encrypted (deploy/ERASURE.md); false: for a rollback to a release that opens none"},
+    {"STENTOR_INGEST_RESEAL_MS", OPTION_INT, offsetof(IngestOptions, reseal_ms),
+     "5000", 20, 3600000, false,
+     "how often what came into EVENTS in clear is stored again, sealed, and erased behind every reader, in milliseconds"},
 };
 // clang-format on
 
@@ -258,7 +263,8 @@ static void on_uv_closed(uv_handle_t *handle)
 static void free_parts(Ingest *in)
 {
     in->phase = PHASE_FREEING;
-    in->closing = 9;
+    in->closing = 10;
+    reseal_free(in->reseal, on_part_closed, in);
     event_intake_free(in->intake);
     people_stop(in->people, on_part_closed, in);
     batches_api_close(&in->batches, on_part_closed, in);
@@ -283,7 +289,7 @@ static void advance_stop(Ingest *in)
         bus_connected(service_bus(in->service)) && db_pool_ready(service_pool(in->service));
     if (in->phase == PHASE_PUBLISHING && sweep_idle(in->sweep) &&
         (row_publisher_idle(in->publisher) || !there) && accept_idle(in->accept) &&
-        http_server_idle(in->server)) {
+        reseal_idle(in->reseal) && http_server_idle(in->server)) {
         free_parts(in);
     }
     if (in->phase == PHASE_FREEING && in->closing == 0) {
@@ -302,6 +308,7 @@ static void begin_stop(void *state)
     commands_stop(in->commands, on_part_closed, in);
     batch_runner_stop(in->batch_runner);
     sweep_stop(in->sweep);
+    reseal_stop(in->reseal);
 }
 
 // ---- life ----
@@ -407,8 +414,16 @@ static void build_parts(Ingest *in)
         .every_ms = in->options.sweep_ms,
         .older_than_ms = in->options.sweep_age_ms,
     });
+    in->reseal = reseal_new(&(ResealOptions){
+        .bus = bus,
+        .pool = pool,
+        .keys = in->options.events_sealed ? in->event_keys : NULL,
+        .catalog = in->configured.catalog,
+        .metrics = &in->metrics,
+        .every_ms = in->options.reseal_ms,
+    });
     in->commands = commands_new(
-        bus, in->configured.suppressions,
+        bus, in->configured.suppressions, in->reseal,
         &(TriggersOptions){
             .pool = pool,
             .accept = in->accept,

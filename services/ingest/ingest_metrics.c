@@ -59,6 +59,21 @@ static void register_intake(IngestMetrics *m, Metrics *metrics)
     }
 }
 
+static void register_clear(IngestMetrics *m, Metrics *metrics)
+{
+    m->clear_copied = metrics_counter(
+        metrics, "stentor_ingest_clear_copied_total", "",
+        "Events that were published in clear and are stored again, sealed");
+    m->clear_erased = metrics_counter(
+        metrics, "stentor_ingest_clear_erased_total", "",
+        "Originals of such events, erased behind every reader");
+    m->clear_waiting = metrics_gauge(
+        metrics, "stentor_ingest_clear_waiting", "", "Originals that are not erased yet");
+    m->clear_oldest_seconds = metrics_gauge(
+        metrics, "stentor_ingest_clear_oldest_seconds", "",
+        "Since when the oldest of them is there");
+}
+
 static void register_events(IngestMetrics *m, Metrics *metrics)
 {
     m->commands =
@@ -97,6 +112,7 @@ void ingest_metrics_init(IngestMetrics *m, Metrics *metrics)
     register_accept(m, metrics);
     register_publish(m, metrics);
     register_intake(m, metrics);
+    register_clear(m, metrics);
     register_events(m, metrics);
     register_resends(m, metrics);
 }

@@ -29,6 +29,10 @@ typedef struct IngestMetrics {
     Metric *swept;       // accept rows taken over by the sweep
     Metric *unpublished; // accept rows of this process whose events are on their way
     Metric *intake[INTAKE_COUNT];
+    Metric *clear_copied; // events in clear: sealed copies stored; the next three are its fellows
+    Metric *clear_erased; // originals
+    Metric *clear_waiting;
+    Metric *clear_oldest_seconds;
     Metric *commands;
     Metric *commands_ignored;
     Metric *trigger_events;  // that some trigger wanted

@@ -14,7 +14,6 @@ for _name in ("EVP_CIPHER_CTX_new", "EVP_aes_256_ctr"):
 ZSTD.ZSTD_decompress.argtypes = [c_char_p, c_size_t, c_char_p, c_size_t]
 STREAMS = [f"{kind}_{lane}" for kind in ("REQUEST", "RENDERED") for lane in ("CRITICAL", "HIGH", "NORMAL", "LOW")] + [
     "STATUS", "DEFERRED", "INBOUND", "SETTLE", "CONFIG", "PEOPLE", "DEAD", "EVENTS", "AUDIT", "IN_HAND"]
-IN_CLEAR = {"stream EVENTS"}  # what applications send; it ends by age
 
 
 def ctr(key, nonce, data):
@@ -86,9 +85,9 @@ class Holder:
             yield "object " + path.name, path.read_bytes()  # ciphertexts are not compressed in it
 
     def files(self):
-        """What lies on the disk: Postgres with its WAL, NATS but the stream in clear, objects, logs."""
+        """What lies on the disk: Postgres with its WAL, NATS, objects, logs."""
         for path in sorted(self.pipeline.folder.rglob("*")):
-            if path.is_file() and "EVENTS" not in path.parts:
+            if path.is_file():
                 try:
                     yield path, path.read_bytes()
                 except OSError:
@@ -99,7 +98,7 @@ class Holder:
         keys, secrets = self.keys(), [secret.lower().encode() for secret in secrets]
         clear, opened, tried = set(), set(), 0
         for where, data in self.pieces():
-            if where not in IN_CLEAR and any(secret in data.lower() for secret in secrets):
+            if any(secret in data.lower() for secret in secrets):
                 clear.add(where)
             for _, _, nonce, ciphertext in fields(data):
                 tried += 1

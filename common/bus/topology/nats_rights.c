@@ -9,12 +9,15 @@
 
 static const NatsRights rights[] = {
     // It sends dead letters again (ResendErrorEmail): they are read in order and one by one,
-    // published as mails, deleted. It stores applications' events and answers for them: a reply to
+    // published as mails, deleted. It stores applications' events, and those that came in clear again
+    // (services/ingest/reseal), and answers for them: a reply to
     // another account is _R_.>. AUDIT has an epoch key's end before it destroys the key.
     {"stentor-ingest",
      "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> evt.> _R_.> "
      "$JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.* "
-     "aud.platform.erasure $JS.API.STREAM.MSG.GET.AUDIT",
+     "aud.platform.erasure $JS.API.STREAM.MSG.GET.AUDIT "
+     "$JS.API.STREAM.INFO.EVENTS $JS.API.CONSUMER.LIST.EVENTS "
+     "$JS.API.STREAM.MSG.GET.EVENTS $JS.API.STREAM.MSG.DELETE.EVENTS",
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
     // The gateway writes configuration and recipients, and nothing that becomes a mail. It reads tenants' events.
     {"stentor-gateway",

@@ -33,6 +33,7 @@ struct Commands {
     const Catalog *catalog;
     IngestMetrics *metrics;
     EventKeys *keys;
+    Reseal *reseal;
     void (*on_freed)(void *ctx);
     void *freed_ctx;
 };
@@ -350,6 +351,7 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
     int64_t now_us = clock_now_us();
     EventDelivery *events = arena_array(deliveries[0]->arena, count, sizeof *events);
     size_t event_count = 0;
+    reseal_note(commands->reseal, deliveries, count);
     for (size_t i = 0; i < count; i++) {
         event_count += take_delivery(commands, deliveries[i], now_us, &events[event_count]);
     }
@@ -367,13 +369,15 @@ static void keep_poison(void *ctx, BusMessage *message, Arena *arena)
     event_keep(commands->keys, clock_mono_us(), message, arena);
 }
 
-Commands *commands_new(Bus *bus, const Suppressions *suppressions, const TriggersOptions *options)
+Commands *commands_new(
+    Bus *bus, const Suppressions *suppressions, Reseal *reseal, const TriggersOptions *options)
 {
     Commands *commands = xcalloc(1, sizeof *commands);
     commands->accept = options->accept;
     commands->catalog = options->catalog;
     commands->metrics = options->metrics;
     commands->keys = options->keys;
+    commands->reseal = reseal;
     WorkerOptions worker = {
         .consumer = topology_consumer("stentor-ingest", "EVENTS"),
         .batch_max = BATCH_MAX,

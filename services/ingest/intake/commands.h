@@ -10,13 +10,15 @@
 #include "common/bus/consume/worker.h"
 #include "common/request/catalog.h"
 #include "services/ingest/accept/accept.h"
+#include "services/ingest/reseal/reseal.h"
 #include "services/ingest/triggers/triggers.h"
 
 typedef struct Commands Commands;
 
 // Borrows all; `stage` is filled in here. Stop (on_stopped when every delivery is settled), then
 // free.
-Commands *commands_new(Bus *bus, const Suppressions *suppressions, const TriggersOptions *options);
+Commands *commands_new(
+    Bus *bus, const Suppressions *suppressions, Reseal *reseal, const TriggersOptions *options);
 void commands_start(Commands *commands); // once the catalog is complete
 void commands_stop(Commands *commands, void (*on_stopped)(void *ctx), void *ctx);
 void commands_free(Commands *commands, void (*on_freed)(void *ctx), void *ctx);

@@ -194,6 +194,11 @@ def test_an_order_that_is_older_than_the_log_is_carried(shop):
 
 
 def test_the_comparison_is_exact_while_orders_come(shop):
+    """Their events come in clear: while originals are erased under the reading, a rebuild asks to be run again."""
+    ingest = shop.pipeline.services["ingest"]
+    ingest.options["STENTOR_INGEST_RESEAL_MS"] = "3600000"
+    ingest.stop()
+    ingest.start()
     ending = threading.Event()
 
     def write():

@@ -77,6 +77,7 @@ def signed(pipeline, body, signature, public_key):
 
 def test_a_program_that_holds_everything_reads_nothing_of_an_erased_person(pipeline, person):
     holder = Holder(pipeline, pipeline.storage)
+    wait_until(lambda: pipeline.postgres.query("SELECT count(*) FROM ingest.clear_events") == [(0,)], 30, "what came in clear being erased")
     clear, opened, tried = holder.reads(person.address, person.name)
     assert clear == set(), "all is sealed"
     assert {where.split()[0] for where in opened} == {"table", "stream", "segment"} and tried > 20, "and what is sealed is opened by its key"

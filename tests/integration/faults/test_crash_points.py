@@ -23,7 +23,7 @@ from tests.harness.pipeline import Pipeline
 from tests.harness.processes import BIN, HOME, SERVICES, Nats, wait_until
 
 FAST = {"STENTOR_DISPATCHER_LEASE_MS": "10000", "STENTOR_RETRY_LADDER": "1", "STENTOR_INGEST_SWEEP_AGE_MS": "400",
-        "STENTOR_INGEST_SWEEP_MS": "200", "STENTOR_SMTP_CONNECTIONS": "1"}
+        "STENTOR_INGEST_SWEEP_MS": "200", "STENTOR_INGEST_RESEAL_MS": "200", "STENTOR_SMTP_CONNECTIONS": "1"}
 ACK_WAIT_MS = 1000
 DIED = -9
 
@@ -51,6 +51,11 @@ HOW = {
     "ingest.committed": [How(), How("command")],
     "ingest.published": [How(), How(after="ingest.committed")],  # the latter: published by the sweep
     "ingest.sweep_claimed": [How(after="ingest.committed")],
+    # The event that asks for a resend is published straight into EVENTS, in clear.
+    "reseal.noted": [How("resend")],
+    "reseal.copied": [How("resend")],
+    "reseal.erased": [How("resend")],
+    "reseal.marked": [How("resend"), How("resend", number=2)],  # once the copy is stored, once the original is erased
     "resend.noted": [How("resend")],
     "resend.published": [How("resend")],
     "resend.marked": [How("resend")],
