@@ -42,6 +42,8 @@ typedef struct Taking {
     Arena *arena;
     ErasureEvents *counts;
     EventKeys *keys;
+    uint64_t *seen;
+    size_t seen_count, seen_cap;
     uint64_t after, last;
     Wanted *first, **end;
 } Taking;
@@ -70,6 +72,32 @@ static bool read_event(Taking *taking, const BusMessage *message, Wanted *ret)
     return ok;
 }
 
+static int compare(const void *a, const void *b)
+{
+    const uint64_t *left = a;
+    const uint64_t *right = b;
+    return *left < *right ? -1 : *left > *right;
+}
+
+// The sealed copy of an event that was taken before, or in this walk. Sequences ascend.
+static bool is_known_copy(const Taking *taking, uint64_t original)
+{
+    return original != 0 &&
+           (original <= taking->after ||
+            (taking->seen_count > 0 &&
+             bsearch(&original, taking->seen, taking->seen_count, sizeof *taking->seen, compare) !=
+                 NULL));
+}
+
+static void note_seen(Taking *taking, uint64_t sequence)
+{
+    if (taking->seen_count == taking->seen_cap) {
+        taking->seen_cap = taking->seen_cap == 0 ? 64 : 2 * taking->seen_cap;
+        taking->seen = xrealloc(taking->seen, taking->seen_cap * sizeof *taking->seen);
+    }
+    taking->seen[taking->seen_count++] = sequence;
+}
+
 static void on_event(void *ctx, const BusMessage *message)
 {
     Taking *taking = ctx;
@@ -78,6 +106,10 @@ static void on_event(void *ctx, const BusMessage *message)
     }
     Wanted wanted = {0};
     taking->last = message->sequence;
+    if (is_known_copy(taking, event_original(message))) {
+        return;
+    }
+    note_seen(taking, message->sequence);
     taking->counts->read++;
     if (!read_event(taking, message, &wanted)) {
         taking->counts->refused++;
@@ -177,6 +209,7 @@ bool erasure_take_events(
         read_position(pg, &taking.after, err) &&
         session_walk(session, "EVENTS", "evt.*." ERASURE_EVENT_TYPE, on_event, &taking, err);
     event_keys_free(taking.keys);
+    free(taking.seen);
     if (!walked) {
         return false;
     }
