@@ -111,25 +111,31 @@ int cmd_dlq_list(Cli *cli)
 
 // ---- show ----
 
-// What opens the events that letters hold; all NULL without a master key file.
+// What opens the events that letters hold; all NULL without a master key file that can be used.
 typedef struct Opening {
     MasterKey *master;
     EpochFolder *epochs;
     EventKeys *keys;
+    const char *why; // not, when keys is NULL
 } Opening;
 
-static bool opening_begin(Cli *cli, Session *session, Opening *ret, Error *err)
+// A file or folder that cannot be used hides events and nothing else of a letter.
+static void opening_begin(Cli *cli, Session *session, Opening *ret)
 {
     const Settings *settings = &cli->settings;
-    *ret = (Opening){0};
+    Error err = {0};
+    *ret = (Opening){.why = "STENTOR_MASTER_KEY_FILE opens it"};
     if (settings->master_key_file[0] == '\0') {
-        return true;
+        return;
     }
     ret->master = keys_open(
         session, settings->master_key_file, settings->epoch_keys_dir, cli->arena, &ret->epochs,
-        err);
-    ret->keys = ret->master != NULL ? event_keys_new(ret->master) : NULL;
-    return ret->master != NULL;
+        &err);
+    if (ret->master != NULL) {
+        ret->keys = event_keys_new(ret->master);
+    } else {
+        ret->why = arena_cstr(cli->arena, str_from(err.text));
+    }
 }
 
 static void opening_end(const Opening *opening)
@@ -149,7 +155,7 @@ static void open_letter(const Cli *cli, const Opening *opening, Letter *letter)
     BusMessage message = {
         .subject = str_from(letter->body->subject), .payload = pb_bytes(letter->body->payload)};
     if (opening->keys == NULL) {
-        letter->sealed = "STENTOR_MASTER_KEY_FILE opens it";
+        letter->sealed = opening->why;
     } else if (event_open(opening->keys, clock_mono_us(), &message, cli->arena, &err)) {
         Stentor__V1__DeadLetter *body = arena_copy(cli->arena, letter->body, sizeof *body);
         body->payload = pb_data(message.payload);
@@ -235,8 +241,8 @@ int cmd_dlq_show(Cli *cli)
         return cli_fail(cli, &err);
     }
     Opening opening;
-    bool ok = opening_begin(cli, &session, &opening, &err) &&
-              show_letters(cli, &session, &selection, &opening, &shown, &err);
+    opening_begin(cli, &session, &opening);
+    bool ok = show_letters(cli, &session, &selection, &opening, &shown, &err);
     opening_end(&opening);
     session_close(&session);
     if (!ok) {

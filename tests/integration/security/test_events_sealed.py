@@ -138,6 +138,8 @@ def test_a_sealed_letter_is_shown_and_sent_again(pipeline, story):
     assert BAD in shown.stdout, shown
     blind = pipeline.run_cli("dlq", "show", str(rows[0]["sequence"]), STENTOR_MASTER_KEY_FILE="")
     assert blind.returncode == 0 and "STENTOR_MASTER_KEY_FILE opens it" in blind.stdout and BAD not in blind.stdout
+    wrong = pipeline.run_cli("dlq", "show", str(rows[0]["sequence"]), STENTOR_MASTER_KEY_FILE="/nonexistent")
+    assert wrong.returncode == 0 and "/nonexistent" in wrong.stdout and rows[0]["reason"][:20] in wrong.stdout
     put_trigger(pipeline, "broken", "stay.broken", "address:guest.email")
     time.sleep(0.5)
     resent = cli(pipeline, "dlq", "resend", rows[0]["sequence"])
