@@ -225,7 +225,8 @@ static void build_parts(Gateway *g, const TenantMembers *members)
     g->keyring = keyring_new(pool, service_master_key(g->service), &(KeyringOptions){0});
     g->wait = people_wait_new(pool);
     g->audit = audit_log_new(bus);
-    g->tenant_events = tenant_events_new(bus, members, service_metrics(g->service));
+    g->tenant_events = tenant_events_new(
+        bus, service_master_key(g->service), members, service_metrics(g->service));
 }
 
 static bool read_options(

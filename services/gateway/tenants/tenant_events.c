@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
+#include "common/domain/event_seal.h"
 
 #define STAGE "gateway"
 
@@ -31,6 +32,7 @@ typedef struct Item {
 
 struct TenantEvents {
     Bus *bus;
+    EventKeys *keys;
     Worker *worker;
     TenantMembers members;
     Metric *results[RESULTS];
@@ -60,6 +62,7 @@ static void refuse(TenantEvents *events, Delivery *delivery, const DomainEvent *
         BusMessage *message = &delivery->message;
         message->payload = domain_event_letter(event, STR(TENANT_LETTER_FOR), delivery->arena);
         message->event_id = event->identity;
+        event_keep_letter(events->keys, clock_mono_us(), message, delivery->arena);
     }
     settle(events, delivery, RESULT_REFUSED, err);
 }
@@ -182,11 +185,23 @@ static void start_next(TenantEvents *events)
 
 // ---- arriving events ----
 
+// Its dead letter is sealed, however it came.
+static bool open_event(const TenantEvents *events, Delivery *delivery, Error *err)
+{
+    BusMessage *message = &delivery->message;
+    int64_t now_us = clock_mono_us();
+    bool ok = event_open(events->keys, now_us, message, delivery->arena, err);
+    if (ok) {
+        event_keep(events->keys, now_us, message, delivery->arena);
+    }
+    return ok;
+}
+
 static void take_event(TenantEvents *events, Delivery *delivery, Str type)
 {
     Error err = {0};
     DomainEvent event;
-    if (!read_event(delivery, type, &event, &err)) {
+    if (!open_event(events, delivery, &err) || !read_event(delivery, type, &event, &err)) {
         refuse(events, delivery, NULL, &err);
         return;
     }
@@ -219,7 +234,10 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
     for (size_t i = 0; i < count; i++) {
         Str tenant = STR_EMPTY;
         Str type = STR_EMPTY;
-        bool ours = domain_subject(deliveries[i]->message.subject, &tenant, &type) &&
+        // The copy of one that came in clear was handled with its original.
+        const BusMessage *message = &deliveries[i]->message;
+        bool is_copy = event_original(message) != 0 && !message->replayed;
+        bool ours = !is_copy && domain_subject(message->subject, &tenant, &type) &&
                     str_eq(tenant, STR("platform")) &&
                     event_type_of_tenant(event_type_plain(type)) != TENANT_EVENT_NONE;
         if (ours) {
@@ -248,10 +266,19 @@ static void register_metrics(TenantEvents *events, Metrics *metrics)
     }
 }
 
-TenantEvents *tenant_events_new(Bus *bus, const TenantMembers *members, Metrics *metrics)
+// Of a poison message, which no handler sees.
+static void keep_poison(void *ctx, BusMessage *message, Arena *arena)
+{
+    const TenantEvents *events = ctx;
+    event_keep(events->keys, clock_mono_us(), message, arena);
+}
+
+TenantEvents *tenant_events_new(
+    Bus *bus, MasterKey *master, const TenantMembers *members, Metrics *metrics)
 {
     TenantEvents *events = xcalloc(1, sizeof *events);
     events->bus = bus;
+    events->keys = event_keys_new(master);
     events->members = *members;
     events->last = &events->first;
     register_metrics(events, metrics);
@@ -259,6 +286,7 @@ TenantEvents *tenant_events_new(Bus *bus, const TenantMembers *members, Metrics 
         .consumer = topology_consumer("stentor-gateway", "EVENTS"),
         .batch_max = BATCH_MAX,
         .stage = STAGE,
+        .keep = keep_poison,
     };
     events->worker = worker_new(bus, &options, on_worker_batch, events);
     worker_start(events->worker);
@@ -287,5 +315,6 @@ void tenant_events_stop(TenantEvents *events, void (*on_stopped)(void *ctx), voi
 
 void tenant_events_free(TenantEvents *events)
 {
+    event_keys_free(events->keys);
     free(events);
 }
