@@ -279,6 +279,7 @@ class Nats(Process):
         users = ["stentor-admin", "stentor-cli", "stentor-subscriber"] + [f"stentor-{s}" for s in SERVICES + NEIGHBOURS]
         passwords.write_text("relay stentor-outbox-relay tenants=*\nrelay memo-app tenants=memo\nmemo-app=pw\n"
                              "application acme-app tenants=acme\napplication beta-app tenants=beta\nacme-app=pw\nbeta-app=pw\n"
+                             "application tenant-service tenants=platform\ntenant-service=pw\n"
                              "subscriber stentor-subscriber tenant=acme\n" +
                              "".join(f"{user}=pw\n" for user in users))
         block = subprocess.run([BIN / "stentor", "nats-config", "--passwords", passwords], check=True, capture_output=True,

@@ -56,11 +56,12 @@ class Publisher:
         self.pipeline, self.nats, self.tenant = pipeline, nats, tenant
         self.start = datetime.now(timezone.utc) - timedelta(hours=1)
 
-    def say(self, event, minute, event_id=None, **data):
+    def say(self, event, minute, event_id=None, by=None, **data):
+        """by: the client of an application's account; without one straight into EVENTS, in clear."""
         at = (self.start + timedelta(minutes=minute)).isoformat().replace("+00:00", "Z")
         body = {"specversion": "1.0", "id": event_id or str(uuid.uuid4()), "source": "/tenant-service", "type": event, "time": at,
                 "data": {"tenant_id": self.tenant, **data}}
-        self.nats.publish(f"evt.platform.{event}", json.dumps(body).encode(), f"{event}-{body['id']}")
+        (by or self.nats).publish(f"evt.platform.{event}", json.dumps(body).encode(), f"{event}-{body['id']}")
         return self
 
     def settings(self):
@@ -193,6 +194,20 @@ def test_events_are_read_however_their_names_are_spelled(pipeline, nats, name, c
     service.say(created, 1, name="Inn", defaultTimezone="Europe/Paris").wait(status="active", time_zone="Europe/Paris")
     service.say(suspended, 2).wait(status="suspended", suspended=True)
     service.say(deleted, 3).wait(status="deleting", suspended=True)
+
+
+def test_a_sealed_event_is_read_and_its_dead_letter_is_sealed(pipeline, nats, name):
+    service, application = Publisher(pipeline, nats, name), NatsClient(pipeline.nats.port, "tenant-service")
+    service.say("TenantCreated", 1, by=application, name="Sealed Hotel").wait(name="Sealed Hotel", status="active")
+    service.say("TenantUpdated", 2, by=application, default_timezone="Nowhere, ask mona@zebedee.test")
+    application.close()
+
+    def stored():
+        last = nats.stream_info("DEAD")["state"]["last_seq"]
+        found = [nats.message("DEAD", seq=sequence) for sequence in range(max(1, last - 20), last + 1)]
+        return [message[1] for message in found if message and b"TenantUpdated" in message[1]]
+    (letter,) = wait_until(stored, 20, "the dead letter")
+    assert b"zebedee" not in letter and b"Nowhere" not in letter
 
 
 def test_an_older_event_undoes_nothing_newer(pipeline, nats, name):
