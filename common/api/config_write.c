@@ -32,8 +32,9 @@ void config_write(const ConfigWrite *write, ConfigWritten done, void *ctx)
     char made[SUBJECT_SIZE];
     char *event_id = arena_alloc(write->arena, EVENT_ID_SIZE);
     uint8_t random[16]; // each put is a fact of its own
-    *writing = (Writing){.done = done, .ctx = ctx};
-    if (!event_pack(write->message, write->arena, &writing->payload, &err)) {
+    *writing = (Writing){.payload = STR_EMPTY, .done = done, .ctx = ctx};
+    if (write->message != NULL &&
+        !event_pack(write->message, write->arena, &writing->payload, &err)) {
         done(ctx, &err, STR_EMPTY, 0);
         return;
     }

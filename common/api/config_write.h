@@ -14,8 +14,8 @@ typedef struct ConfigWrite {
     const char *kind;
     Str tenant;
     Str key;
-    const ProtobufCMessage *message;
-    uint64_t replaces; // the sequence that was read; 0: there must be none
+    const ProtobufCMessage *message; // NULL: the entry is removed
+    uint64_t replaces;               // the sequence that was read; 0: there must be none
 } ConfigWrite;
 
 // Once, from the loop. err: CONFLICT when another stands there, TRANSIENT when NATS is away. The

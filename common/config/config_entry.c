@@ -6,6 +6,7 @@
 #include "common/codec/event.h"
 #include "common/codec/key_register.h"
 #include "common/config/channel_health.h"
+#include "common/model/asset.h"
 #include "common/model/template_key.h"
 #include "stentor/v1/config.pb-c.h"
 
@@ -31,6 +32,7 @@ TENANT_OF(tenant_of_resolver, Stentor__V1__NamedResolver)
 TENANT_OF(tenant_of_suppression, Stentor__V1__Suppression)
 TENANT_OF(tenant_of_inbound, Stentor__V1__InboundKey)
 TENANT_OF(tenant_of_health, Stentor__V1__ChannelHealth)
+TENANT_OF(tenant_of_asset, Stentor__V1__TemplateAsset)
 
 static const char *key_of_tenant(const ProtobufCMessage *message, Arena *arena)
 {
@@ -104,6 +106,17 @@ static const char *key_of_health(const ProtobufCMessage *message, Arena *arena)
     return named ? arena_cstr(arena, str_from(key)) : "";
 }
 
+// "" for one that could not be shown: the entry before it stays.
+static const char *key_of_asset(const ProtobufCMessage *message, Arena *arena)
+{
+    (void)arena;
+    const Stentor__V1__TemplateAsset *asset = (const Stentor__V1__TemplateAsset *)message;
+    bool whole = asset_is_name(str_from(asset->name)) && asset->sha256.len == ASSET_HASH_LEN &&
+                 asset_type_from_name(str_from(asset->content_type)) != ASSET_NONE &&
+                 asset->size_bytes > 0 && asset->size_bytes <= ASSET_BYTES_MAX;
+    return whole ? asset->name : "";
+}
+
 static const char *tenant_of_register(const ProtobufCMessage *message)
 {
     (void)message;
@@ -126,6 +139,7 @@ static const Kind kinds[] = {
     {"suppression", &stentor__v1__suppression__descriptor,      tenant_of_suppression, key_of_suppression, NULL},
     {"inbound",     &stentor__v1__inbound_key__descriptor,      tenant_of_inbound,     key_of_inbound,     NULL},
     {CHANNEL_HEALTH_KIND, &stentor__v1__channel_health__descriptor, tenant_of_health, key_of_health,   NULL},
+    {"asset",       &stentor__v1__template_asset__descriptor,   tenant_of_asset,       key_of_asset,       NULL},
     {KEY_REGISTER_KIND, &stentor__v1__master_keys__descriptor,  tenant_of_register,    key_of_register,    NULL},
 };
 // clang-format on

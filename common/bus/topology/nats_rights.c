@@ -21,7 +21,7 @@ static const NatsRights rights[] = {
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
     // The gateway writes configuration and recipients, and nothing that becomes a mail. It reads tenants' events.
     {"stentor-gateway",
-     "ppl.* cfg.suppression.> cfg.trigger.> cfg.resolver.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> "
+     "ppl.* cfg.suppression.> cfg.trigger.> cfg.resolver.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> cfg.asset.> "
      "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
      "ntf.dead.gateway.* ntf.inhand.gateway.*",
      "EVENTS", "CONFIG IN_HAND", NULL},

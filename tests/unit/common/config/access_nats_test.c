@@ -116,6 +116,7 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-gateway", "cfg.suppression.acme.x");
     assert_allowed("stentor-gateway", "cfg.apikey.acme.k1");
     assert_allowed("stentor-gateway", "cfg.inbound.acme.sendgrid");
+    assert_allowed("stentor-gateway", "cfg.asset.acme.logo.png");
     assert_allowed("stentor-gateway", "ppl.acme");
     assert_allowed("stentor-ingest", "ntf.rendered.normal.acme"); // a failed mail, sent again
     assert_allowed("stentor-renderer", "ntf.rendered.low.acme");
@@ -159,6 +160,7 @@ static void services_publish_nothing_else(void **state)
         "trigger.acme.t",
         "suppression.acme.email.any.00",
         "inbound.acme.sendgrid",
+        "asset.acme.logo.png",
         "keys.platform.master"};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         char subject[128];
@@ -180,7 +182,8 @@ static void gateway_and_ingest_share_no_right_to_publish(void **state)
         "cfg.tenant.acme.self",
         "cfg.suppression.acme.x",
         "cfg.apikey.acme.k1",
-        "cfg.inbound.acme.sendgrid"};
+        "cfg.inbound.acme.sendgrid",
+        "cfg.asset.acme.logo.png"};
     for (size_t i = 0; i < sizeof managing / sizeof managing[0]; i++) {
         assert_refused("stentor-ingest", managing[i]);
     }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/codec/event.h"
+#include "common/config/config_entry.h"
+#include "common/model/asset.h"
+#include "stentor/v1/config.pb-c.h"
+
+// Is an asset believed on the subject? change: what is done to a good one before.
+static bool is_believed(const char *subject, void (*change)(Stentor__V1__TemplateAsset *asset))
+{
+    uint8_t hash[ASSET_HASH_LEN] = {1};
+    Arena *arena = arena_new(0);
+    Error err = {0};
+    ConfigName name;
+    Stentor__V1__TemplateAsset asset;
+    stentor__v1__template_asset__init(&asset);
+    asset.tenant = arena_cstr(arena, STR("acme"));
+    asset.name = arena_cstr(arena, STR("logo.png"));
+    asset.sha256 = (ProtobufCBinaryData){sizeof hash, hash};
+    asset.content_type = arena_cstr(arena, STR("image/png"));
+    asset.size_bytes = ASSET_BYTES_MAX;
+    if (change != NULL) {
+        change(&asset);
+    }
+    BusMessage message = {.subject = str_from(subject), .event_id = STR("id")};
+    assert_true(event_pack(&asset.base, arena, &message.payload, &err));
+    bool believed = config_entry_check(&message, &name, arena, &err);
+    assert_true(believed || err.kind == ERROR_PERMANENT);
+    assert_true(!believed || str_eq(name.key, STR("logo.png")));
+    arena_free(arena);
+    return believed;
+}
+
+static void make_large(Stentor__V1__TemplateAsset *asset)
+{
+    asset->size_bytes++;
+}
+
+static void make_empty(Stentor__V1__TemplateAsset *asset)
+{
+    asset->size_bytes = 0;
+}
+
+static void cut_hash(Stentor__V1__TemplateAsset *asset)
+{
+    asset->sha256.len--;
+}
+
+static void make_svg(Stentor__V1__TemplateAsset *asset)
+{
+    static char type[] = "image/svg+xml";
+    asset->content_type = type;
+}
+
+static void an_asset_is_believed_on_its_own_subject_when_it_is_whole(void **state)
+{
+    (void)state;
+    assert_true(is_believed("cfg.asset.acme.logo.png", NULL));
+    assert_false(is_believed("cfg.asset.evil.logo.png", NULL));
+    assert_false(is_believed("cfg.asset.acme.logo", NULL));
+    assert_false(is_believed("cfg.template.acme.logo.png", NULL));
+    assert_false(is_believed("cfg.asset.acme.logo.png", make_large));
+    assert_false(is_believed("cfg.asset.acme.logo.png", make_empty));
+    assert_false(is_believed("cfg.asset.acme.logo.png", cut_hash));
+    assert_false(is_believed("cfg.asset.acme.logo.png", make_svg));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_asset_is_believed_on_its_own_subject_when_it_is_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
