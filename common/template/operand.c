@@ -109,6 +109,17 @@ static const Helper *check_helper(const Compiler *compiler, const Call *call, si
     return helper;
 }
 
+static void note_asset(const Compiler *compiler, const Helper *helper, const Operand *name)
+{
+    Program *whole = compiler->whole;
+    bool literal = name->kind == OPERAND_LITERAL && name->literal.kind == VALUE_TEXT;
+    if (literal && str_eq(str_from(helper->name), STR(HELPER_ASSET))) {
+        AssetName *made = arena_zalloc(whole->arena, sizeof *made);
+        *made = (AssetName){name->literal.text, whole->assets};
+        whole->assets = made;
+    }
+}
+
 bool compiler_call_operand(
     Compiler *compiler, const Call *call, size_t at, Operand *ret, Error *err)
 {
@@ -132,6 +143,9 @@ bool compiler_call_operand(
         if (!compiler_operand(compiler, &call->pairs[i].value, &operands[i], err)) {
             return false;
         }
+    }
+    if (call->param_count > 0) {
+        note_asset(compiler, helper, &params[0]);
     }
     *made = (HelperCall){helper, params, call->param_count, names, operands, call->pair_count};
     ret->kind = OPERAND_CALL;

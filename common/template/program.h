@@ -96,6 +96,12 @@ typedef struct Inline {
     const struct Inline *next_all; // of the same source
 } Inline;
 
+// {{asset "logo.png"}}
+typedef struct AssetName {
+    Str name;
+    const struct AssetName *next;
+} AssetName;
+
 typedef struct Op {
     OpKind kind;
     TemplateEscape escape; // OP_PRINT
@@ -126,7 +132,8 @@ struct Program {
     Program *bodies;       // of the whole source, linked by `next`
     Program *next;
     // of the whole source
-    PartialCall *calls; // those that name their partial
+    PartialCall *calls;      // those that name their partial
+    const AssetName *assets; // the last one first
     const Inline *all_inlines;
     size_t inline_count;
 };

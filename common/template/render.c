@@ -155,6 +155,7 @@ static HelperRun *helper_run(Render *render)
             .locale = context->locale,
             .zone = context->zone,
             .formats = render->tools->formats,
+            .assets = context->assets,
             .arena = render->tools->arena,
             .work = &render->tools->work,
         };

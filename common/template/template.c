@@ -326,6 +326,21 @@ bool template_render_in(
     return program_render(tpl->program, tpl->set, variables, context, out, err);
 }
 
+static void each_asset(const Program *program, TemplateAssetNamed each, void *ctx)
+{
+    for (const AssetName *it = program->assets; it != NULL; it = it->next) {
+        each(ctx, it->name);
+    }
+}
+
+void template_assets(const Template *tpl, TemplateAssetNamed each, void *ctx)
+{
+    each_asset(tpl->program, each, ctx);
+    for (size_t i = 0; tpl->set != NULL && i < tpl->set->count; i++) {
+        each_asset(tpl->set->partials[i].program, each, ctx);
+    }
+}
+
 const json_t *template_lookup(const json_t *variables, Str path)
 {
     const json_t *json = variables;

@@ -44,12 +44,20 @@ typedef struct TemplateMeter {
 // Stands where a value would have made a URL that may run a script. See html_url.h.
 #define TEMPLATE_UNSAFE_URL "#stentor-unsafe-url"
 
+// Where a template's assets are: {{asset "logo.png"}}. Appends the address to `out`;
+// ERROR_PERMANENT without the helper's name: there is none.
+typedef struct TemplateAssets {
+    bool (*find)(void *ctx, Str name, Buf *out, Error *err);
+    void *ctx;
+} TemplateAssets;
+
 typedef struct TemplateContext {
     Str locale;  // BCP 47, "de-DE"; empty: en-US
     Str zone;    // IANA, "Europe/Berlin"; empty: UTC
     bool strict; // a variable that is not there is an error, but in conditions and `default`
-    TemplateTools *tools; // NULL: made for this render, which is slow when a helper is used
-    TemplateMeter *meter; // NULL: none
+    TemplateTools *tools;         // NULL: made for this render, which is slow when a helper is used
+    TemplateMeter *meter;         // NULL: none
+    const TemplateAssets *assets; // NULL: none, and `asset` is an error
 } TemplateContext;
 
 typedef struct Template Template;
@@ -86,6 +94,11 @@ bool template_render(const Template *tpl, const json_t *variables, Buf *out, Err
 bool template_render_in(
     const Template *tpl, const TemplateContext *context, const json_t *variables, Buf *out,
     Error *err);
+
+// The names that the template and its set's partials give to `asset` as literals; a name may come
+// again. One that a value gives is known when it is rendered.
+typedef void (*TemplateAssetNamed)(void *ctx, Str name);
+void template_assets(const Template *tpl, TemplateAssetNamed each, void *ctx);
 
 // The value at a dotted path ("order.items.0.name"), as a template finds it; NULL: not there.
 const json_t *template_lookup(const json_t *variables, Str path);

@@ -17,6 +17,17 @@ static json_t *variables_of(const uint8_t *json, size_t size)
     return variables != NULL ? variables : json_loads(fixed, 0, NULL);
 }
 
+static bool find_asset(void *ctx, Str name, Buf *out, Error *err)
+{
+    (void)ctx;
+    return name.len > 0 ? buf_str(out, name) : error_set(err, ERROR_PERMANENT, "no name");
+}
+
+static void count_asset(void *ctx, Str name)
+{
+    *(size_t *)ctx += name.len;
+}
+
 static void render_twice(const Template *tpl, const json_t *variables)
 {
     Buf first;
@@ -33,7 +44,14 @@ static void render_twice(const Template *tpl, const json_t *variables)
     if (tools == NULL) {
         tools = template_tools_new();
     }
-    TemplateContext context = {STR("fa-AF"), STR("Europe/Berlin"), true, tools, NULL};
+    static const TemplateAssets assets = {.find = find_asset};
+    TemplateContext context = {
+        .locale = STR("fa-AF"),
+        .zone = STR("Europe/Berlin"),
+        .strict = true,
+        .tools = tools,
+        .assets = &assets,
+    };
     buf_clear(&second);
     ok = template_render_in(tpl, &context, variables, &second, &err);
     assert(ok || err.kind == ERROR_PERMANENT);
@@ -54,6 +72,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Template *tpl = ok ? template_compile(source, TEMPLATE_ESCAPE_HTML, set, &err) : NULL;
     assert(tpl != NULL || err.kind == ERROR_PERMANENT);
     if (tpl != NULL) {
+        size_t named = 0;
+        template_assets(tpl, count_asset, &named);
+        assert(named <= 3 * source.len); // the source, and itself as a partial
         render_twice(tpl, variables);
     }
     template_free(tpl);

@@ -16,7 +16,8 @@ enum {
     OPEN_STEPS = 2000,         // of a formatter that was not there yet
     CHARACTER_STEP_BYTES = 32, // of a text whose characters are asked one by one
     TIME_MAX = 64,             // bytes of an RFC 3339 time
-    TRUNCATE_MAX = 100000
+    TRUNCATE_MAX = 100000,
+    ASSET_STEPS = 4,
 };
 
 // ---- text ----
@@ -90,6 +91,20 @@ static bool apply_url(HelperRun *run, const HelperArgs *args, Value *ret, Error 
         }
     }
     return helper_give_text(run, ret, err);
+}
+
+// ---- assets ----
+
+static bool apply_asset(HelperRun *run, const HelperArgs *args, Value *ret, Error *err)
+{
+    Str name;
+    run->steps += ASSET_STEPS;
+    if (run->assets == NULL) {
+        return error_set(err, ERROR_PERMANENT, "there are no assets here");
+    }
+    return helper_text_of(run, &args->params[0], &name, err) &&
+           run->assets->find(run->assets->ctx, name, run->work, err) &&
+           helper_give_text(run, ret, err);
 }
 
 // ---- numbers ----
@@ -329,6 +344,7 @@ static const Helper helpers[] = {
     {"or",        1, 8, "",                                           true,  true,  helper_or},
     {"not",       1, 1, "",                                           true,  true,  helper_not},
     {"default",   2, 8, "",                                           true,  false, helper_default},
+    {HELPER_ASSET, 1, 1, "",                                          false, false, apply_asset},
     {"url",       1, 1, "",                                           false, false, apply_url},
     {"upper",     1, 1, "locale",                                     false, false, apply_upper},
     {"lower",     1, 1, "locale",                                     false, false, apply_lower},

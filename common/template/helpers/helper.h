@@ -6,7 +6,10 @@
 
 #include "common/base/arena.h"
 #include "common/template/helpers/format.h"
+#include "common/template/template.h"
 #include "common/template/value.h"
+
+#define HELPER_ASSET "asset" // its literals are noted when a template is compiled
 
 // Texts that helpers made in one render; more is an error.
 enum { HELPER_TEXT_MAX = 2 * 1024 * 1024 };
@@ -16,10 +19,11 @@ typedef struct HelperRun {
     Str locale;
     Str zone;
     Formats *formats;
-    Arena *arena;   // of the texts that are made
-    Buf *work;      // empty at the beginning of a call
-    size_t made;    // bytes of text so far
-    uint32_t steps; // of this call; the render counts them
+    const TemplateAssets *assets; // NULL: none
+    Arena *arena;                 // of the texts that are made
+    Buf *work;                    // empty at the beginning of a call
+    size_t made;                  // bytes of text so far
+    uint32_t steps;               // of this call; the render counts them
 } HelperRun;
 
 typedef struct HelperArgs {

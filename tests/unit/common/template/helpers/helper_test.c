@@ -304,6 +304,55 @@ static void a_locale_that_is_none_is_the_root(void **state)
     check_row(&(Row){"{{number 1234.5}}", "{}", "1,234.5", "%%%", NULL, false});
 }
 
+static bool find_asset(void *ctx, Str name, Buf *out, Error *err)
+{
+    const char *url = ctx;
+    return str_eq(name, STR("logo.png"))
+               ? buf_cstr(out, url)
+               : error_set(err, ERROR_PERMANENT, "there is no '" STR_FMT "'", STR_ARG(name));
+}
+
+// What comes out, or the error's text.
+static const char *with_asset(
+    const char *source, const TemplateAssets *assets, Buf *out, Error *err)
+{
+    json_t *variables = json_pack("{s:s}", "name", "logo.png");
+    Template *tpl = template_compile(str_from(source), TEMPLATE_ESCAPE_HTML, NULL, err);
+    TemplateContext context = {.tools = tools, .assets = assets};
+    buf_clear(out);
+    bool ok = tpl != NULL && template_render_in(tpl, &context, variables, out, err);
+    template_free(tpl);
+    json_decref(variables);
+    return ok ? buf_c(out) : err->text;
+}
+
+static void an_asset_is_where_the_context_says(void **state)
+{
+    (void)state;
+    static char url[] = "https://x.test/v1/assets/a&b.png";
+    const TemplateAssets assets = {.find = find_asset, .ctx = url};
+    Error err = {0};
+    Buf out;
+    buf_init(&out, TEMPLATE_OUTPUT_MAX);
+    // clang-format off
+    assert_string_equal(with_asset("<img src=\"{{asset \"logo.png\"}}\">", &assets, &out, &err),
+        "<img src=\"https://x.test/v1/assets/a&amp;b.png\">");
+    assert_string_equal(with_asset("{{{asset name}}}", &assets, &out, &err), url);
+    assert_string_equal(with_asset("{{#if (eq (asset name) 1)}}y{{else}}n{{/if}}", &assets, &out, &err), "n");
+    assert_string_equal(with_asset("a\n{{asset 'x'}}", &assets, &out, &err), "line 2, column 1: 'asset': there is no 'x'");
+    assert_int_equal(err.kind, ERROR_PERMANENT);
+    assert_string_equal(with_asset("{{asset missing}}", &assets, &out, &err), "line 1, column 1: 'asset': there is no ''");
+    assert_string_equal(with_asset("{{asset name}}", NULL, &out, &err), "line 1, column 1: 'asset': there are no assets here");
+    assert_string_equal(with_asset("{{asset}}", &assets, &out, &err), ""); // a variable of that name
+    // clang-format on
+    static char script[] = "javascript:x()";
+    const TemplateAssets evil = {.find = find_asset, .ctx = script};
+    assert_string_equal(
+        with_asset("<a href=\"{{asset name}}\">", &evil, &out, &err),
+        "<a href=\"" TEMPLATE_UNSAFE_URL "\">");
+    buf_done(&out);
+}
+
 static int open_tools(void **state)
 {
     (void)state;
@@ -333,6 +382,7 @@ int main(void)
         cmocka_unit_test(helpers_are_bounded),
         cmocka_unit_test(formatters_are_kept_and_not_without_end),
         cmocka_unit_test(a_locale_that_is_none_is_the_root),
+        cmocka_unit_test(an_asset_is_where_the_context_says),
     };
     return cmocka_run_group_tests(tests, open_tools, close_tools);
 }
