@@ -124,7 +124,8 @@ static bool check_variable(
                                           "required variable '%.200s' is missing", variable->name);
     }
     VariableFault fault;
-    bool deep = variable->format[0] != '\0' || variable->items != NULL || variable->n_properties > 0;
+    bool deep =
+        variable->format[0] != '\0' || variable->items != NULL || variable->n_properties > 0;
     Arena *arena = deep ? arena_new(0) : NULL; // a plain type needs none
     bool ok = variable_check(variable, value, arena, &fault);
     arena_free(arena);
@@ -421,6 +422,7 @@ static Writing begin_writing(
                 .strict = context->strict,
                 .tools = context->tools,
                 .meter = context->meter,
+                .assets = context->assets,
             },
         .draft = draft,
     };

@@ -70,7 +70,8 @@ typedef struct ContentContext {
     Str zone;             // IANA; empty: UTC
     TemplateTools *tools; // kept between renders
     bool strict;
-    TemplateMeter *meter; // NULL: none; else of this notification alone
+    TemplateMeter *meter;         // NULL: none; else of this notification alone
+    const TemplateAssets *assets; // NULL: none
 } ContentContext;
 
 // Formats are those of `locale`, the content's own.

@@ -163,6 +163,7 @@ bool preview(
         .meter = &meter,
         .zone = ask->tenant != NULL ? str_from(ask->tenant->time_zone) : STR_EMPTY,
         .tools = template_tools_new(),
+        .assets = ask->assets,
     };
     Draft draft;
     draft_init(&draft);

@@ -9,6 +9,7 @@ typedef struct PreviewAsk {
     Str locale;                        // empty: the tenant's default, else the version's first
     const json_t *data;                // NULL: the version's sample
     const Stentor__V1__Tenant *tenant; // its theme, name, zone and default locale; NULL: none
+    const TemplateAssets *assets;      // NULL: none
     int64_t (*cpu_us)(void);           // that this thread has used; NULL: no limit of time
     int64_t cpu_max_us;
 } PreviewAsk;

@@ -9,33 +9,11 @@ static const char NAME[] = "physical_address";
 
 // ---- the link ----
 
-static bool is_url_byte(char c)
-{
-    return c > ' ' && c < 0x7f && strchr("<>\"\\^`{|},", c) == NULL;
-}
-
 bool opt_out_links_init(
     OptOutLinks *links, const MasterKey *master, const char *url, Arena *arena, Error *err)
 {
-    Str text = str_from(url);
     opt_out_key(master, &links->key);
-    while (str_ends(text, STR("/"))) {
-        text = str_slice(text, 0, text.len - 1);
-    }
-    bool good =
-        text.len == 0 || str_starts(text, STR("https://")) || str_starts(text, STR("http://"));
-    for (size_t i = 0; i < text.len; i++) {
-        good = good && is_url_byte(text.ptr[i]);
-    }
-    if (!good || text.len > PUBLIC_URL_MAX) {
-        return error_set(
-            err, ERROR_CONFIG,
-            "STENTOR_RENDERER_PUBLIC_URL: expected an https:// URL of at most %d characters, such "
-            "as https://notify.example.com",
-            PUBLIC_URL_MAX);
-    }
-    links->public_url = arena_str(arena, text);
-    return true;
+    return public_url_read(url, arena, &links->public_url, err);
 }
 
 const char *opt_out_link(const OptOutLinks *links, const Job *job)

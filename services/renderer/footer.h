@@ -6,9 +6,8 @@
 
 #include "common/codec/opt_out.h"
 #include "common/model/suppressions.h"
+#include "common/render/public_url.h"
 #include "common/render/render_events.h"
-
-enum { PUBLIC_URL_MAX = 200 };
 
 typedef struct OptOutLinks {
     OptOutKey key;

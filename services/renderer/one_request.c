@@ -9,14 +9,14 @@
 #include "services/renderer/renderer_internal.h"
 
 enum {
-    PATIENCE = 5,      // deliveries of a request before its template counts as unknown
+    PATIENCE = 5,      // deliveries of a request before its template or asset counts as unknown
     PATIENCE_MS = 200, // between them
 };
 
 typedef enum Result {
     RESULT_OUT,    // *out is to be emitted: rendered
     RESULT_FAILED, // *failure has the reason
-    RESULT_LATER,  // CONFIG may still deliver its template
+    RESULT_LATER,  // CONFIG may still deliver its template, or an asset
     RESULT_DEAD,   // *err: unreadable
 } Result;
 
@@ -91,18 +91,36 @@ static Result find_version(
     return RESULT_FAILED;
 }
 
-// A context whose meter is `meter`: the notification's own, so that one slow template costs no
-// other notification its time. The zones that ingest knows are the system's, those of the dates are
-// ICU's.
-static ContentContext content_context(
-    const Renderer *renderer, const Job *job, const Sender *sender, TemplateMeter *meter)
+// Of one notification: its meter is its own, so that one slow template costs no other notification
+// its time.
+typedef struct Rendering {
+    TemplateMeter meter;
+    AssetLookup lookup;
+    TemplateAssets assets;
+    ContentContext context;
+} Rendering;
+
+// The zones that ingest knows are the system's, those of the dates are ICU's. *ret stays where it
+// is: its parts point to each other.
+static void begin_rendering(
+    const Renderer *renderer, const Job *job, const Sender *sender, Rendering *ret)
 {
     Str zone = str_from(job->request->time_zone);
-    *meter = (TemplateMeter){.cpu_us = clock_thread_cpu_us, .max_us = renderer->cpu_max_us};
-    return (ContentContext){
+    *ret = (Rendering){
+        .meter = {.cpu_us = clock_thread_cpu_us, .max_us = renderer->cpu_max_us},
+        .lookup =
+            {
+                .assets = renderer->assets,
+                .tenant = str_from(job->request->meta->tenant),
+                .public_url = renderer->links.public_url,
+            },
+        .assets = {.find = asset_find_address, .ctx = &ret->lookup},
+    };
+    ret->context = (ContentContext){
         .zone = format_zone_exists(zone) ? zone : str_from(sender->zone),
         .tools = renderer->tools,
-        .meter = meter,
+        .meter = &ret->meter,
+        .assets = &ret->assets,
     };
 }
 
@@ -113,12 +131,13 @@ static bool add_digest(
     if (!digest_variables(job, variables, err)) {
         return false;
     }
-    TemplateMeter meter;
-    ContentContext context = content_context(renderer, job, sender, &meter);
-    digest_subject_lines(renderer->templates, job, sender, &context, variables);
+    Rendering rendering;
+    begin_rendering(renderer, job, sender, &rendering);
+    digest_subject_lines(renderer->templates, job, sender, &rendering.context, variables);
     return true;
 }
 
+// RESULT_LATER: an asset is not known, and CONFIG may still deliver it; *failure says which.
 static Result write_content(
     const Lane *lane, const Job *job, const CompiledVersion *version, json_t *variables,
     BusOut *out, RenderFailure *failure)
@@ -128,18 +147,19 @@ static Result write_content(
     Str wanted = str_from(job->request->locale);
     const CompiledLocale *locale =
         version_locale(version, wanted.len > 0 ? wanted : str_from(sender->locale));
-    TemplateMeter meter;
-    ContentContext context = content_context(renderer, job, sender, &meter);
+    Rendering rendering;
     Error err = {0};
+    begin_rendering(renderer, job, sender, &rendering);
     footer_variables(variables, job->unsubscribe_url, sender->physical_address);
     if (!check_variables(version->source, variables, failure)) {
         return RESULT_FAILED;
     }
     add_surroundings(variables, locale, sender->theme, sender->names);
-    bool ok = render_content(version, locale, variables, &context, &renderer->draft, failure);
-    metric_add(renderer->unsafe_urls, meter.unsafe_urls);
+    bool ok =
+        render_content(version, locale, variables, &rendering.context, &renderer->draft, failure);
+    metric_add(renderer->unsafe_urls, rendering.meter.unsafe_urls);
     if (!ok) {
-        return RESULT_FAILED;
+        return rendering.lookup.missed ? RESULT_LATER : RESULT_FAILED;
     }
     if (footer_is_wanted(job->request, sender->address_in_every) &&
         !footer_add(
@@ -182,6 +202,9 @@ static Result render(
     }
     if (result == RESULT_OUT) {
         result = write_content(lane, job, version, variables, out, failure);
+        if (result == RESULT_LATER && item->delivery->message.delivered >= PATIENCE) {
+            result = RESULT_FAILED;
+        }
     }
     json_decref(variables);
     return result;

@@ -34,7 +34,7 @@ static const Option OPTIONS[] = {
     {"STENTOR_RENDERER_CPU_MS", OPTION_INT, offsetof(RendererOptions, cpu_ms), "100", 1, 60000, false,
      "CPU time in milliseconds that rendering one notification may take; beyond it `failed`, `render_limit`"},
     {"STENTOR_RENDERER_PUBLIC_URL", OPTION_TEXT, offsetof(RendererOptions, public_url), "", 0, 0, false,
-     "public address of webhook-receiver for unsubscribe links, such as https://notify.example.com; empty: no links"},
+     "public address of the API for unsubscribe links and template assets: https://notify.example.com; empty: neither"},
 };
 // clang-format on
 
@@ -50,6 +50,9 @@ static bool take_config(
     }
     if (str_eq(kind, STR("tenant"))) {
         return senders_put(renderer->senders, tenant, payload, err);
+    }
+    if (str_eq(kind, STR("asset"))) {
+        return assets_put(renderer->assets, tenant, key, payload, message->sequence, err);
     }
     if (str_eq(kind, STR("suppression"))) {
         return suppression_apply(renderer->suppressions, tenant, key, message, err);
@@ -179,6 +182,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     renderer->suppressions = suppressions_new();
     renderer->templates = template_cache_new((size_t)o->compiled);
     renderer->senders = senders_new();
+    renderer->assets = assets_new();
     renderer->keyring =
         keyring_new(service_pool(service), service_master_key(service), &(KeyringOptions){0});
     draft_init(&renderer->draft);
@@ -251,6 +255,7 @@ static void free_renderer(void *state)
     keyring_free(renderer->keyring);
     template_cache_free(renderer->templates);
     senders_free(renderer->senders);
+    assets_free(renderer->assets);
     suppressions_free(renderer->suppressions);
     arena_free(renderer->arena);
     draft_done(&renderer->draft);

@@ -5,6 +5,7 @@
 #include "common/bus/consume/worker.h"
 #include "common/config/config_mirror.h"
 #include "common/db/keyring.h"
+#include "common/render/assets.h"
 #include "common/render/render_events.h"
 #include "common/render/template_cache.h"
 #include "services/renderer/footer.h"
@@ -29,6 +30,7 @@ struct Renderer {
     ConfigMirror *mirror;
     TemplateCache *templates;
     Senders *senders;
+    Assets *assets;
     Suppressions *suppressions;
     OptOutLinks links;
     Arena *arena; // of the process

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/codec/event.h"
+#include "common/render/assets.h"
 #include "common/render/template_cache.h"
 #include "common/replay/shadow/diff.h"
 #include "common/replay/shadow/shadow_gate.h"
@@ -16,6 +17,7 @@ struct ShadowContent {
     TemplateCache *frozen;
     TemplateCache *changed; // the same versions with the new content
     Senders *senders;
+    Assets *assets;
     Map *suspended;  // tenants
     size_t versions; // of the template that were seen
     size_t replaced; // ... that got the new content
@@ -31,6 +33,7 @@ ShadowContent *shadow_content_new(const ShadowPlan *plan)
     content->frozen = template_cache_new(COMPILED_MAX);
     content->changed = template_cache_new(COMPILED_MAX);
     content->senders = senders_new();
+    content->assets = assets_new();
     content->suspended = map_new(NULL);
     draft_init(&content->before);
     draft_init(&content->after);
@@ -44,6 +47,7 @@ void shadow_content_free(ShadowContent *content)
     template_cache_free(content->frozen);
     template_cache_free(content->changed);
     senders_free(content->senders);
+    assets_free(content->assets);
     map_free(content->suspended);
     draft_done(&content->before);
     draft_done(&content->after);
@@ -120,6 +124,9 @@ bool shadow_content_put(
     if (str_eq(kind, STR("template"))) {
         return put_template(content, tenant, key, payload, err);
     }
+    if (str_eq(kind, STR("asset"))) {
+        return assets_put(content->assets, tenant, key, payload, 0, err);
+    }
     return !str_eq(kind, STR("tenant")) || put_tenant(content, tenant, payload, err);
 }
 
@@ -148,7 +155,14 @@ static bool render_with(
     const Sender *sender = senders_get(content->senders, str_from(request->meta->tenant));
     Str wanted = str_from(request->locale);
     wanted = wanted.len > 0 ? wanted : str_from(sender->locale);
-    ContentContext context = {.zone = str_from(sender->zone), .tools = content->tools};
+    AssetLookup lookup = {
+        .assets = content->assets,
+        .tenant = str_from(request->meta->tenant),
+        .public_url = STR("https://api.example"), // of both sides, which are compared
+    };
+    TemplateAssets assets = {.find = asset_find_address, .ctx = &lookup};
+    ContentContext context = {
+        .zone = str_from(sender->zone), .tools = content->tools, .assets = &assets};
     if (version->broken.kind != ERROR_NONE) {
         return render_fail(failure, FAILURE_INVALID_TEMPLATE, "%s", version->broken.text);
     }

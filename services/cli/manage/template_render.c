@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // template render: the pipeline's template engine over files, without a server. A partial that is
 // not given is nothing, as Mustache has it; `template put` refuses it.
+#include "common/model/asset.h"
 #include "common/template/helpers/format.h"
 #include "common/template/template.h"
 #include "services/cli/cli.h"
@@ -66,14 +67,25 @@ static bool compile_file(Cli *cli, Work *work, Error *err)
     return work->tpl != NULL;
 }
 
+// As a relative address: a browser shows the file of that name next to the output.
+static bool find_asset(void *ctx, Str name, Buf *out, Error *err)
+{
+    (void)ctx;
+    return asset_is_name(name)
+               ? buf_str(out, name)
+               : error_set(err, ERROR_PERMANENT, "expected an asset's name such as 'logo.png'");
+}
+
 static bool render(Cli *cli, Work *work, Buf *out, Error *err)
 {
     const char *zone = args_flag(&cli->args, "zone");
+    TemplateAssets assets = {.find = find_asset};
     TemplateContext context = {
         .locale = str_from(args_flag(&cli->args, "locale")),
         .zone = str_from(zone),
         .strict = args_has(&cli->args, "strict"),
         .tools = work->tools,
+        .assets = &assets,
     };
     if (zone != NULL && !format_zone_exists(str_from(zone))) {
         return error_set(
