@@ -58,9 +58,8 @@ void request_resume(Request *request)
     }
 }
 
-void http_respond(HttpRequest *shown, int status, const char *content_type, Str body)
+static void respond(Request *request, int status, const char *content_type, Str body)
 {
-    Request *request = (Request *)shown;
     assert(request->state == REQUEST_HANDLED);
     assert(status >= 200 && status <= 599);
     request->state = REQUEST_ANSWERED;
@@ -70,9 +69,19 @@ void http_respond(HttpRequest *shown, int status, const char *content_type, Str 
     }
     request->status = status;
     request->content_type = content_type;
-    request->answer = arena_copy(shown->arena, body.ptr, body.len);
+    request->answer = (void *)(uintptr_t)body.ptr; // libmicrohttpd only reads it
     request->answer_len = body.len;
     request_resume(request);
+}
+
+void http_respond(HttpRequest *shown, int status, const char *content_type, Str body)
+{
+    respond((Request *)shown, status, content_type, arena_str(shown->arena, body));
+}
+
+void http_respond_kept(HttpRequest *shown, int status, const char *content_type, Str body)
+{
+    respond((Request *)shown, status, content_type, body);
 }
 
 void http_response_header(HttpRequest *shown, const char *name, Str value)

@@ -101,6 +101,8 @@ void http_response_header(HttpRequest *request, const char *name, Str value);
 // The body is copied; content_type is a literal. The request is gone after it. The client may have
 // left meanwhile: that is fine.
 void http_respond(HttpRequest *request, int status, const char *content_type, Str body);
+// The same without a copy: the body lives as long as the request's arena (arena_own).
+void http_respond_kept(HttpRequest *request, int status, const char *content_type, Str body);
 // RFC 9457: application/problem+json with type "urn:stentor:problem:<slug>", title, status, detail,
 // instance ("urn:stentor:request:<id>" where nothing else is set) and, when given, the field that
 // is wrong ("notifications[3].to"); where fields are wrong, `errors` lists each with its detail.
