@@ -23,7 +23,9 @@ typedef struct Search {
     Error err;
 } Search;
 
-static const char *const prefixes[] = {"archive/", "cold/", "manifest/", "log/", "rendered/", "webhooks/"};
+// Not template-assets/: no row names those, and mails that were sent show them for ever.
+static const char *const prefixes[] = {"archive/", "cold/",     "manifest/",
+                                       "log/",     "rendered/", "webhooks/"};
 
 // clang-format off
 static const char unknown_sql[] =

@@ -40,6 +40,8 @@
       "rows and positions are committed", "the next flush")                                                                                \
     X("keyring.created", "ingest gateway order-saga",                                                                                      \
       "a data key's row is committed", "anything that is sealed under it")                                                                 \
+    X("gateway.asset_stored", "gateway",                                                                                                     \
+      "an asset's bytes are in object storage and were read back", "its entry in CONFIG is stored")                                        \
     X("ingest.building", "ingest",                                                                                                         \
       "nothing", "the commit of the accept log")                                                                                           \
     X("ingest.committed", "ingest",                                                                                                        \

@@ -8,7 +8,11 @@
 #include "common/base/log.h"
 #include "common/config/channel_health.h"
 #include "common/configured/configured.h"
+#include "common/render/public_url.h"
 #include "common/service/http_rows.h"
+#include "common/service/storage_rows.h"
+#include "services/gateway/assets/assets_api.h"
+#include "services/gateway/assets/assets_public.h"
 #include "services/gateway/notifications/notification_api.h"
 #include "services/gateway/recipients/recipients_api.h"
 #include "services/gateway/scheduled/scheduled_api.h"
@@ -34,6 +38,8 @@ typedef struct GatewayOptions {
     int64_t preview_cpu_ms;
     const char *channels;
     const char *tenant_members;
+    const char *public_url;
+    StorageOptions storage;
     HttpLimits limits;
 } GatewayOptions;
 
@@ -65,6 +71,12 @@ typedef struct Gateway {
     TenantEvents *tenant_events;
     ApiKeysApi *api_keys;
     InboundKeysApi inbound_keys;
+    Assets *assets;
+    AssetObjects *objects;
+    AssetsApi assets_api;
+    AssetsPublic assets_public;
+    Arena *arena; // of the process
+    Str public_url;
     uv_timer_t tick;
     Phase phase;
     int closing; // parts that are not stopped, then not freed yet
@@ -87,6 +99,10 @@ static const Option OPTIONS[] = {
     {"STENTOR_GATEWAY_TENANT_MEMBERS", OPTION_TEXT, offsetof(GatewayOptions, tenant_members),
      "", 0, 0, false,
      "where events of tenants have their members, when not the usual ones: tenant=org.slug,name=org.title"},
+    {PUBLIC_URL_OPTION, OPTION_TEXT, offsetof(GatewayOptions, public_url),
+     "", 0, 0, false,
+     "the same as the renderer's: public address of the API, for previews of template assets and their `url`"},
+    STORAGE_ROWS(GatewayOptions, "no template assets"),
     HTTP_LIMIT_ROWS("STENTOR_GATEWAY", GatewayOptions),
     {"STENTOR_INGEST_CHANNELS", OPTION_TEXT, offsetof(GatewayOptions, channels),
      "email", 0, 0, false,
@@ -106,6 +122,9 @@ static void on_entry_taken(void *ctx, Str kind, Str tenant, Str key, const BusMe
         api_keys_api_changed(g->api_keys, tenant, key, message->payload, message->sequence);
     } else if (str_eq(kind, STR(CHANNEL_HEALTH_KIND))) {
         notification_api_changed(&g->notifications, key, message->payload);
+    } else if (str_eq(kind, STR("asset"))) {
+        Error err = {0}; // config_entry.h believes it, so there is none
+        (void)assets_put(g->assets, tenant, key, message->payload, message->sequence, &err);
     }
 }
 
@@ -144,7 +163,8 @@ static void advance_stop(Gateway *g)
     // A connection from before the stop may still bring its last request.
     if (g->phase == PHASE_DRAINING && g->closing == 0 && http_server_idle(g->server)) {
         g->phase = PHASE_FREEING;
-        g->closing = 3;
+        g->closing = 4;
+        asset_objects_close(g->objects, on_part_closed, g);
         people_wait_free(g->wait, on_part_closed, g);
         configured_stop(&g->configured, on_part_closed, g);
         http_server_free(g->server, on_part_closed, g);
@@ -192,7 +212,14 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     notification_api_add(&g->api, &g->notifications);
     g->scheduled = (ScheduledApi){service_pool(g->service)};
     scheduled_api_add(&g->api, &g->scheduled);
-    g->templates = (TemplatesApi){bus, g->configured.catalog, o->preview_cpu_ms * 1000, delivered};
+    g->templates = (TemplatesApi){
+        .bus = bus,
+        .catalog = g->configured.catalog,
+        .assets = g->assets,
+        .public_url = g->public_url,
+        .preview_cpu_us = o->preview_cpu_ms * 1000,
+        .delivered = delivered,
+    };
     templates_api_add(&g->api, &g->templates);
     g->suppressions = (SuppressionsApi){
         .bus = bus,
@@ -212,6 +239,9 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     api_keys_api_add(&g->api, g->api_keys);
     g->inbound_keys = (InboundKeysApi){bus};
     inbound_keys_api_add(&g->api, &g->inbound_keys);
+    g->assets_api = (AssetsApi){bus, g->assets, g->objects, g->public_url};
+    assets_api_add(&g->api, &g->assets_api);
+    assets_public_init(&g->assets_public, g->objects, g->assets, service_metrics(g->service));
 }
 
 static void build_parts(Gateway *g, const TenantMembers *members)
@@ -239,6 +269,63 @@ static bool read_options(
            error_wrap(err, "STENTOR_INGEST_CHANNELS");
 }
 
+// Template assets are for everyone; all else needs a key.
+static bool admit(void *ctx, HttpRequest *request)
+{
+    Gateway *g = ctx;
+    return asset_is_path(request->path) ? assets_public_admit(request)
+                                        : api_admit(&g->api, request);
+}
+
+static void handle(void *ctx, HttpRequest *request)
+{
+    Gateway *g = ctx;
+    if (asset_is_path(request->path)) {
+        assets_public_handle(&g->assets_public, request);
+    } else {
+        api_handle(&g->api, request);
+    }
+}
+
+static void free_assets(Gateway *g)
+{
+    assets_free(g->assets);
+    arena_free(g->arena);
+}
+
+static void on_objects_closed(void *ctx)
+{
+    asset_objects_free(ctx);
+}
+
+// What an option can make fail; nothing is handled before the loop runs.
+static bool open_server(Gateway *g, const GatewayOptions *o, Error *err)
+{
+    uv_loop_t *loop = service_loop(g->service);
+    HttpServerOptions http = {
+        .bind = o->bind,
+        .port = (int)o->port,
+        .body_max = (size_t)o->body_max,
+        .limits = o->limits,
+        .option_prefix = "STENTOR_GATEWAY",
+        .admit = admit,
+        .handler = handle,
+        .ctx = g,
+    };
+    if (!public_url_read(o->public_url, g->arena, &g->public_url, err)) {
+        return false;
+    }
+    g->objects = asset_objects_new(loop, &o->storage, err);
+    if (g->objects == NULL) {
+        return error_wrap(err, "STENTOR_STORAGE_URL");
+    }
+    g->server = http_server_new(loop, &http, err);
+    if (g->server == NULL) {
+        asset_objects_close(g->objects, on_objects_closed, g->objects);
+    }
+    return g->server != NULL;
+}
+
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
 {
     const GatewayOptions *o = options;
@@ -250,19 +337,10 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     }
     Gateway *g = xcalloc(1, sizeof *g);
     g->service = service;
-    HttpServerOptions http = {
-        .bind = o->bind,
-        .port = (int)o->port,
-        .body_max = (size_t)o->body_max,
-        .limits = o->limits,
-        .option_prefix = "STENTOR_GATEWAY",
-        .admit = api_admit,
-        .handler = api_handle,
-        .ctx = &g->api,
-    };
-    // Before anything else, for it is what may fail; nothing is handled before the loop runs.
-    g->server = http_server_new(service_loop(service), &http, err);
-    if (g->server == NULL) {
+    g->arena = arena_new(0);
+    g->assets = assets_new();
+    if (!open_server(g, o, err)) {
+        free_assets(g);
         free(g);
         return false;
     }
@@ -286,13 +364,15 @@ static void free_gateway(void *state)
     api_keys_api_free(g->api_keys);
     keyring_free(g->keyring);
     configured_done(&g->configured);
+    asset_objects_free(g->objects);
+    free_assets(g);
     free(g);
 }
 
 const ServiceSpec gateway_service = {
     .name = "stentor-gateway",
     .summary = "manages recipients, templates, tenants, keys, triggers and suppressions, shows "
-               "notifications",
+               "notifications and template assets",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
     .options_size = sizeof(GatewayOptions),

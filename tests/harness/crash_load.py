@@ -9,6 +9,7 @@ import itertools
 import json
 import subprocess
 import threading
+import urllib.request
 import time
 
 import psycopg2
@@ -32,7 +33,7 @@ POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
           "poison.tenant": "evt.platform.TenantCreated", "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
 KINDS = ["called", "single", "batch", "campaign", "chosen", "scheduled", "retry", "rejected", "endless", "command", "callback", "digest", "resend", "managed",
-         "tenant", *POISON]
+         "tenant", "asset", *POISON]
 
 
 class CrashMailbox(Mailbox):
@@ -207,6 +208,8 @@ class Run:
             self.manage()
         elif kind == "tenant":
             self.tell_of_tenant()
+        elif kind == "asset":
+            self.put_asset()
         else:
             self.request(kind)
 
@@ -285,6 +288,20 @@ class Run:
         stored = self.bench.proto.Tenant.FromString(message[1] if message else b"")
         return stored.name, stored.region, stored.suspended
 
+    def put_asset(self):
+        """A picture of this run's own."""
+        picture = b"GIF89a" + self.tag.encode()
+        self.asset = self.until((200, 201), "asset", picture, path=f"/v1/template-assets/run{self.number}.gif", method="PUT",
+                                headers={"Content-Type": "image/gif"})
+
+    def asset_shown(self):
+        """What a mailbox gets, and what the API lists under the name."""
+        pipeline = self.bench.pipeline
+        with urllib.request.urlopen(f"http://127.0.0.1:{pipeline.api_port}{self.asset['url']}", timeout=30) as answer:
+            shown = answer.read() == b"GIF89a" + self.tag.encode()
+        listed = pipeline.post(b"", path=f"/v1/template-assets/run{self.number}.gif", method="GET")[2]
+        return {"shown": shown, "listed": listed["sha256"] == self.asset["sha256"]}
+
     def gather(self):
         """Items for one window of a recipient of this run's own."""
         items = self.bench.deferrals.accept([self.recipient()] * ITEMS, correlation_id=f"{self.tag}/item")
@@ -344,6 +361,7 @@ class Run:
             "statuses": self.statuses(ids),
             "letters": self.letters(),
             "tenant": self.tenant(),
+            "asset": self.asset_shown(),
             "people": dict(self.bench.rows(
                 "SELECT count(DISTINCT r.recipient_id) AS recipients, count(a.address_hash) AS addresses FROM people.recipients r"
                 " LEFT JOIN people.addresses a USING (tenant_id, recipient_id) WHERE r.identity_id = %s", self.tag)[0]),

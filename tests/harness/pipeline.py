@@ -155,13 +155,13 @@ class Pipeline:
         assert done.returncode == 0, f"stentor {' '.join(map(str, words))}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def post(self, body, path="/v1/notifications", headers=None, port=None):
+    def post(self, body, path="/v1/notifications", headers=None, port=None, method="POST"):
         """(status, headers, parsed body). `body` is JSON-able, or bytes as they are. port: a service's own in place of the address."""
         connection = http.client.HTTPConnection("127.0.0.1", port or self.api_port, timeout=30)
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         sent = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}", **(headers or {})}
         try:
-            connection.request("POST", path, raw, sent)
+            connection.request(method, path, raw, sent)
             answer = connection.getresponse()
             text = answer.read()
             return answer.status, dict(answer.getheaders()), json.loads(text) if text else None

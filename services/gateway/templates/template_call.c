@@ -180,7 +180,7 @@ void template_call_store(TemplateCall *call, uint64_t replaces, ConfigWritten do
 }
 
 // Of a version that requests get, or may get later.
-static void add_warnings(const TemplateCall *call, json_t *answer)
+static void add_warnings(const TemplateCall *call, Str payload, json_t *answer)
 {
     const Stentor__V1__TemplateVersion *version = call->version;
     json_t *warnings = json_array();
@@ -193,6 +193,7 @@ static void add_warnings(const TemplateCall *call, json_t *answer)
             call->api->delivered, template_channel((int)version->channel), no_vendor)) {
         (void)json_array_append_new(warnings, json_string(no_vendor));
     }
+    template_asset_warnings(call, payload, warnings);
     if (json_array_size(warnings) > 0) {
         (void)json_object_set(answer, "warnings", warnings);
     }
@@ -206,7 +207,7 @@ void template_call_answer_stored(TemplateCall *call, int status, Str payload, ui
     Str place = str_from(call->subject + strlen(SUBJECTS) + tenant.len + 1);
     (void)catalog_template_changed(call->api->catalog, tenant, place, payload, NULL);
     json_t *answer = version_to_json(version, true);
-    add_warnings(call, answer);
+    add_warnings(call, payload, answer);
     precondition_tag(call->base, sequence);
     api_answer_json(call->base, status, answer);
 }

@@ -66,6 +66,13 @@ void template_category_keep(TemplateCall *call);
 // changes (or will, when a draft becomes active) is a warning for the answer.
 const char *template_category_change(TemplateCall *call);
 
+// ---- assets (template_assets.c) ----
+
+// Of the caller's tenant.
+AssetLookup template_asset_lookup(const TemplateCall *call);
+// Adds to `warnings` each asset that the packed version names and that no mail could show.
+void template_asset_warnings(const TemplateCall *call, Str packed, json_t *warnings);
+
 Str template_tenant_asked(const ApiCall *call); // "platform" with ?platform=true
 // Where a version is in CONFIG; `there` NULL: where a new one is put. The key is a key and the
 // version a semantic one.

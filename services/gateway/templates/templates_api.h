@@ -6,10 +6,13 @@
 #include "common/api/api.h"
 #include "common/bus/jetstream/bus.h"
 #include "common/model/channel_set.h"
+#include "common/render/assets.h"
 
 typedef struct TemplatesApi {
     Bus *bus;
-    Catalog *catalog;       // a published version is known here before the mirror brings it
+    Catalog *catalog; // a published version is known here before the mirror brings it
+    const Assets *assets;
+    Str public_url;         // of assets; empty: none
     int64_t preview_cpu_us; // that one preview may take
     ChannelSet delivered;   // the channels that have a vendor; a version for another is warned of
 } TemplatesApi;

@@ -13,7 +13,10 @@
 static void answer_preview(TemplateCall *call, const Stentor__V1__Tenant *tenant)
 {
     CompiledVersion *version = version_compile(call->packed);
+    AssetLookup lookup = template_asset_lookup(call);
+    TemplateAssets assets = {.find = asset_find_address, .ctx = &lookup};
     PreviewAsk ask = {
+        .assets = &assets,
         .locale = call->locale,
         .data = json_object_get(call->body, "data"),
         .tenant = tenant,

@@ -268,6 +268,9 @@ def test_orphans_are_reported_and_deleted_by_command_only(units):
         subprocess.run(["cp", "-a", path, copy], check=True)
     assert (units.bucket / orphan).exists()
     (units.bucket / "archive" / "readme.txt").write_text("another program's")
+    asset = units.bucket / "template-assets" / "acme" / ("0" * 64)  # mails show it, and no row names it
+    asset.parent.mkdir(parents=True)
+    asset.write_bytes(b"GIF89a")
     listed = json.loads(cli(units, "archive", "orphans", "--older-than", "0", "--json").stdout)
     assert [entry["key"] for entry in listed] == [orphan]
     assert cli(units, "archive", "orphans").stdout == ""  # younger than 7 days
@@ -279,10 +282,11 @@ def test_orphans_are_reported_and_deleted_by_command_only(units):
     assert (units.bucket / orphan).exists()
     two_days_ago = time.time() - 2 * 86400
     os.utime(units.bucket / orphan, (two_days_ago, two_days_ago))
+    os.utime(asset, (two_days_ago, two_days_ago))
     os.utime(units.bucket / key, (two_days_ago, two_days_ago))  # old, and known
     assert cli(units, "archive", "orphans", "--older-than", "1d", "--delete").stdout.startswith("1 orphans")
     assert not (units.bucket / orphan).exists()
-    assert (units.bucket / "archive" / "readme.txt").exists()
+    assert (units.bucket / "archive" / "readme.txt").exists() and asset.exists()
     assert units.request("verify")[0] == "done"
 
 

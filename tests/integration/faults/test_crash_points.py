@@ -64,10 +64,11 @@ HOW = {
     "batch.moved": [How("campaign"), How("campaign", number=3)],
     "batch.page_stored": [How("chosen")],
     "gateway": [How("managed")],
-    "gateway:bus.publishing": [How("managed"), How("tenant")],
-    "gateway:bus.stored": [How("managed"), How("tenant")],
+    "gateway:bus.publishing": [How("managed"), How("tenant"), How("asset")],
+    "gateway:bus.stored": [How("managed"), How("tenant"), How("asset")],
     "gateway:worker.unacked": [How("tenant")],
     "gateway:worker.letter_stored": [How("poison.tenant")],
+    "gateway.asset_stored": [How("asset")],
     "renderer:bus.stored": [How(), How(number=2), How("endless")],
     "renderer:worker.letter_stored": [How("poison.request")],
     "dispatcher": [How("single")],
@@ -144,7 +145,7 @@ def uninterrupted(bench):
     assert sorted(stage for stage, _, _ in seen["letters"].elements()) == sorted(
         ["ingest", "gateway", "renderer", "dispatcher", "digest-flusher", "webhook-receiver", "archiver", "archiver", "dispatcher", "renderer"])  # the last: what failed
     assert seen["tenant"] == ("Inn", "eu", True)
-    assert seen["people"] == {"recipients": 1, "addresses": 1}
+    assert seen["people"] == {"recipients": 1, "addresses": 1} and seen["asset"] == {"shown": True, "listed": True}
     assert sum(run.mails.values()) == 17 and sum(run.unknown.values()) == 0
     return seen
 
