@@ -29,6 +29,7 @@ static const struct {
     {"offset_s",                    "offset"},
     {"published_by",                "by"},
     {"fallback_locales",            "fallback"},
+    {"body",                        "file"},
 };
 // clang-format on
 

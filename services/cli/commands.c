@@ -219,6 +219,11 @@ const Command commands[] = {
      "  --locale TAG, --zone NAME      for numbers, dates and plurals (default en-US, UTC)\n"
      "  --strict                       a missing variable is an error\n"
      "  --plain                        no HTML escaping", cmd_template_render, NULL},
+    {"asset put", "NAME", 1, 1, "file=! json", "store an image that templates show by {{asset \"NAME\"}}; mails that were sent keep the one before\n"
+     "  --file FILE   PNG, JPEG, GIF or WebP, at most 1 MiB", cmd_asset_put, NULL},
+    {"asset list", "", 0, 0, "platform json", "list the images that templates can show, with their addresses\n"
+     "  --platform   those of every tenant", cmd_asset_list, NULL},
+    {"asset remove", "NAME", 1, 1, "json", "templates cannot show the image any more; mails that were sent still do", cmd_asset_remove, NULL},
     {"trigger put", "KEY", 1, 1,
      "file= event= template= resolver= channel= category= priority= name-path= locale-path= offset= anchor= subject-path= "
      "obsoleted-by= identity= keep-earlier disabled json",
