@@ -2,7 +2,7 @@
 # What up and down share: the data folder's layout, the processes and their pid files.
 #   $DATA/etc    configuration and passwords (one file per service)      $DATA/bin   the programs
 #   $DATA/run    pid files, sockets, nginx/                              $DATA/log   one log per process
-#   $DATA/postgres  $DATA/nats  $DATA/mail   their data     $DATA/objects, or $DATA/s3   what is archived
+#   $DATA/postgres  $DATA/nats  $DATA/mail   their data     $DATA/objects, $DATA/assets, or $DATA/s3   what is archived; template assets
 # Each process runs as a system user of its own, stentor-NAME, which reads its own configuration alone; who seals or opens
 # personal data is in the group stentor-keys, which reads the master key.
 DATA=${STENTOR_DATA:-/var/lib/stentor}
@@ -151,7 +151,7 @@ give() { # FOLDER PROCESS
 # whom it belongs to; everything is stopped for that, once.
 make_folders() {
     local name
-    mkdir -p "$DATA"/{etc,bin,run,log,postgres,nats,mail/tmp,mail/new,mail/cur,objects,s3}
+    mkdir -p "$DATA"/{etc,bin,run,log,postgres,nats,mail/tmp,mail/new,mail/cur,objects,assets,s3}
     if [ ! -e "$DATA/etc/users" ]; then
         for name in $SERVICES; do
             stop "$name" "stentor-$name"
@@ -165,11 +165,12 @@ make_folders() {
     give nats nats
     give mail mailbox
     give objects archiver
+    give assets gateway
     give s3 s3
     chown root: "$DATA" "$DATA"/{etc,bin,run,log}
     chmod 711 "$DATA" "$DATA"/{etc,run,log}
     chmod 755 "$DATA/bin"
-    chmod 700 "$DATA"/{postgres,nats,mail,objects,s3}
+    chmod 700 "$DATA"/{postgres,nats,mail,objects,assets,s3}
     for name in postgres nginx; do
         install -d -o "$(user_of "$name")" -g "$(user_of "$name")" -m 700 "$DATA/run/$name"
     done
