@@ -9,6 +9,7 @@ import zlib
 
 import pytest
 
+from tests.harness.objectstore.puppet import Fault, Puppet
 from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import free_port, wait_until
 
@@ -232,6 +233,30 @@ def test_what_is_no_address_of_an_asset_is_answered_without_a_key(pipeline):
         assert problem(pipeline.call("GET", path, key=""))[:2] == (404, "not-found"), path
     status, headers, _ = pipeline.call("DELETE", f"/v1/assets/acme/{'0' * 64}.png", key="")
     assert (status, headers["Allow"]) == (405, "GET, HEAD")
+
+
+def test_a_bucket_that_loses_objects_or_lies_shows_nothing_wrong(pipeline):
+    port = free_port()
+    with Puppet() as puppet:
+        gateway = pipeline.service("gateway", "-bucket", **puppet.environment("production"), STENTOR_GATEWAY_PORT=port).start()
+        try:
+            wait_until(lambda: pipeline.call("GET", "/v1/template-assets", port=port)[0] == 200, 20, "the gateway knowing the key")
+            asset = pipeline.put("bucket.png", png(30), port=port)
+            assert f"production/template-assets/{TENANT}/{asset['sha256']}" in puppet.store
+            puppet.next(Fault.LOST, method="PUT")
+            assert problem(pipeline.call("PUT", "/v1/template-assets/lost.png", png(31), port=port))[0] == 500
+            assert pipeline.call("GET", "/v1/template-assets/lost.png", port=port)[0] == 404, "no name without its bytes"
+            puppet.full = True
+            assert problem(pipeline.call("PUT", "/v1/template-assets/lost.png", png(31), port=port))[:2] == (503, "unavailable")
+            puppet.full = False
+            puppet.next(Fault.WRONG_BYTES, method="GET")
+            assert problem(pipeline.call("GET", path_of(asset["url"]), key="", port=port))[:2] == (502, "asset-damaged")
+            assert pipeline.call("GET", path_of(asset["url"]), key="", port=port)[2] == png(30)
+            asked = len(puppet.requests)
+            assert pipeline.call("GET", path_of(asset["url"]), key="", port=port)[2] == png(30)
+            assert len(puppet.requests) == asked, "from memory"
+        finally:
+            assert gateway.stop() == 0
 
 
 def test_without_object_storage_a_put_names_the_setting(pipeline):
