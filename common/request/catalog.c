@@ -261,9 +261,9 @@ bool catalog_may_send(const Catalog *catalog, Str tenant, Error *err)
     case STANDING_UNKNOWN:
         return error_set(
             err, ERROR_PERMANENT,
-            "tenant '" STR_FMT "' is not known (HINT: stentor tenant put " STR_FMT
-            ", then stentor dlq resend)",
-            STR_ARG(tenant), STR_ARG(tenant));
+            "tenant '" STR_FMT "' is not known (HINT: stentor tenant put TENANT, then stentor dlq "
+            "resend --all)",
+            STR_ARG(tenant));
     case STANDING_DELETING:
         return error_set(
             err, ERROR_PERMANENT, "tenant '" STR_FMT "' is being deleted", STR_ARG(tenant));

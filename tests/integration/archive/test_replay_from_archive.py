@@ -78,7 +78,7 @@ def test_what_goes_through_the_service_is_not_sent_again(pipeline):
 
 
 @pytest.mark.parametrize("words,stream,said", [
-    (["--from-seq", 1], "EVENTS", "EVENTS is not archived: applications' events in clear"),
+    (["--from-seq", 1], "EVENTS", "EVENTS is not archived: applications' events: their keys last two weeks"),
     (["--last-per-subject"], "STATUS", "--last-per-subject exclude each other"),
     (["--from-time", "1h", "--to-seq", 9], "STATUS", "--to-seq needs --from-seq"),
 ])

@@ -377,8 +377,12 @@ def test_every_unknown_outcome_is_named_after_a_dispatcher_was_killed():
     load = Load(pipeline, total=2000)
     load.start()
     try:
+        def sent():
+            return pipeline.postgres.query("SELECT count(*) FROM dispatcher.ledger WHERE state = 'sent'")[0][0]
         while load.is_alive():
+            before = sent()
             time.sleep(0.5)
+            wait_until(lambda: sent() > before or not load.is_alive(), 30, "mails, between two kills")
             pipeline.services["dispatcher"].kill()
             pipeline.services["dispatcher"].start()
         load.join()
@@ -453,7 +457,8 @@ def test_a_store_restored_to_an_earlier_copy_is_repaired_and_nothing_is_sent_twi
         report = audit(pipeline, "--limit", 0, status=1)
         lost = {notification for notification, _ in named(report)}
         assert lost == {*sent, *under_way}
-        assert {source for _, source in named(report)} == {"REQUEST", "RENDERED", "STATUS"}
+        # A retry that was on its way to its time is missed there.
+        assert {source for _, source in named(report)} - {"DEFERRED"} == {"REQUEST", "RENDERED", "STATUS"}
 
         repaired = audit(pipeline, "--limit", 0, "--repair", "--wait", 60)
         assert repaired["repaired"] == len(lost)

@@ -97,12 +97,12 @@ def test_the_tenants_own_template_wins_over_the_platforms(pipeline, tmp_path):
 def test_who_archives_the_own_template_is_back_at_the_platforms_of_the_same_number(pipeline, tmp_path):
     words = tmp_path / "words.txt"
     words.write_text("shared")
-    pipeline.cli("template", "put", "back", "--subject", "Platform", "--text", words, "--version", "1.0.0", tenant="platform")
-    publish(pipeline, "back", version="1.0.0", locales=[locale("en", subject="Own", text="own")])
-    wait_until(lambda: preview(pipeline, template="back")["parts"]["subject"] == "Own", 10)
-    assert mail_of(pipeline, template="back")["Subject"] == "Own"
-    assert pipeline.post(b"", path="/v1/templates/back/1.0.0/archive")[0] == 200
-    wait_until(lambda: mail_of(pipeline, template="back")["Subject"] == "Platform", 20)
+    pipeline.cli("template", "put", "own-again", "--subject", "Platform", "--text", words, "--version", "1.0.0", tenant="platform")
+    publish(pipeline, "own-again", version="1.0.0", locales=[locale("en", subject="Own", text="own")])
+    wait_until(lambda: preview(pipeline, template="own-again")["parts"]["subject"] == "Own", 10)
+    assert mail_of(pipeline, template="own-again")["Subject"] == "Own"
+    assert pipeline.post(b"", path="/v1/templates/own-again/1.0.0/archive")[0] == 200
+    wait_until(lambda: mail_of(pipeline, template="own-again")["Subject"] == "Platform", 20)
 
 
 def test_a_draft_is_not_usable_until_it_is_active_and_not_after_it_is_archived(pipeline, tmp_path):
