@@ -15,6 +15,15 @@ SERVICES="outbox-relay ingest gateway order-saga renderer dispatcher archiver di
 say() { [ "${QUIET:-0}" = 1 ] || printf '%s\n' "$*"; }
 die() { printf "%s: %s\n" "$(basename "$0")" "$*" >&2; exit 1; }
 
+# The environment goes over a file of settings, and what the caller's shell says (a tenant, a key, another installation's address) is not
+# meant for this installation: its own files count.
+forget_callers_settings() {
+    local setting
+    for setting in "${!STENTOR_@}"; do
+        [ "$setting" = STENTOR_DATA ] || unset "$setting"
+    done
+}
+
 # Is the process of this pid file the one we started? The command line must still name our program.
 running() { # NAME PROGRAM
     local pid

@@ -50,6 +50,14 @@ def test_what_an_operator_changed_is_kept_and_the_rest_follows_the_ports(tmp_pat
     assert settings(etc)["STENTOR_SMTP_URL"] == "smtp://127.0.0.1:2525" and "STENTOR_MAIL_DOMAIN" not in settings(etc), "a deleted file is the default"
 
 
+def test_what_the_callers_shell_says_is_not_for_the_installation_of_up():
+    """STENTOR_TENANT=acme of the shell would go over etc/cli.conf, and the demo's key is the tenant demo's."""
+    said = lib("forget_callers_settings; env", STENTOR_DATA="/srv/stentor", STENTOR_TENANT="acme", STENTOR_API_KEY_FILE="/mine", OTHER="stays")
+    assert {line for line in said.splitlines() if "STENTOR_" in line or line.startswith("OTHER")} == {"STENTOR_DATA=/srv/stentor", "OTHER=stays"}
+    up = (LOCAL / "up").read_text()
+    assert up.index("forget_callers_settings\n") < up.index('"$DATA/bin/stentor'), "before any program is run"
+
+
 def test_the_configuration_of_nats_stays_as_a_whole(tmp_path):
     etc = tmp_path / "etc"
     do("init", "files", "--folder", etc, "--renew", *UP)
