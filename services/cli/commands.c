@@ -168,7 +168,7 @@ const Command commands[] = {
      "provenance= approved-by= by= priority= supersedes= allow-category-change json",
      "publish a template version\n"
      "  --subject TEXT           of an e-mail: required\n"
-     "  --html FILE, --text FILE the body; of an e-mail one of both is required\n"
+     "  --html FILE, --text FILE   the body; of an e-mail one of both is required\n"
      "  --from FILE.json         a whole document instead, with any number of locales\n"
      "  --version X.Y.Z          default: one patch above the highest\n"
      "  --draft                  not usable yet; a draft may be put again\n"
