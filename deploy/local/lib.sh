@@ -89,6 +89,11 @@ put_unless_changed() { # FILE GROUP
 
 sum_of() { cksum <"$1" | cut -d' ' -f1; } # FILE
 
+# Does the dispatcher hand its mails to the mailbox at PORT, and not to a mail server that the operator put into its settings?
+sends_to_mailbox() { # PORT
+    grep -qE "^STENTOR_SMTP_URL=\"?smtp://127\.0\.0\.1:$1/?\"?\$" "$DATA/etc/dispatcher.conf"
+}
+
 # ---- the command on the PATH ----
 
 # May PROGRAM, the command of this installation, stand at LINK? Not where it is another installation's that is still there, or not a link

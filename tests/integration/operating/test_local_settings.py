@@ -58,6 +58,17 @@ def test_what_the_callers_shell_says_is_not_for_the_installation_of_up():
     assert up.index("forget_callers_settings\n") < up.index('"$DATA/bin/stentor'), "before any program is run"
 
 
+def test_a_mail_server_of_the_operator_gets_no_first_mail(tmp_path):
+    """`up` kept STENTOR_SMTP_URL and then failed, since its first mail had gone there and not into the mailbox."""
+    do("init", "files", "--folder", tmp_path / "etc", "--renew", *UP)
+    lib("sends_to_mailbox 2525", STENTOR_DATA=str(tmp_path))
+    lib("sends_to_mailbox 252", 1, STENTOR_DATA=str(tmp_path))
+    change(tmp_path / "etc" / "dispatcher.conf", 'STENTOR_SMTP_URL="smtp://127.0.0.1:2525"\n', "STENTOR_SMTP_URL=smtps://relay.example\n")
+    lib("sends_to_mailbox 2525", 1, STENTOR_DATA=str(tmp_path))
+    change(tmp_path / "etc" / "dispatcher.conf", "STENTOR_SMTP_URL=smtps://relay.example\n", "STENTOR_SMTP_URL=smtp://127.0.0.1:2525\n")
+    lib("sends_to_mailbox 2525", STENTOR_DATA=str(tmp_path))
+
+
 def test_the_configuration_of_nats_stays_as_a_whole(tmp_path):
     etc = tmp_path / "etc"
     do("init", "files", "--folder", etc, "--renew", *UP)
