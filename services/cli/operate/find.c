@@ -63,8 +63,9 @@ static const char order_sql[] =
 static const char one_sql[] = "SELECT ARRAY[$1::text]::text";
 
 static const char archived_sql[] =
-    "SELECT count(*) FROM archive.units WHERE kind = 'notifications' AND ends_at > $1::timestamptz"
-    " AND state IN ('removing', 'removed')";
+    "SELECT count(*) FROM archive.units u WHERE kind = 'notifications' AND ends_at > $1::timestamptz"
+    " AND state IN ('removing', 'removed') AND EXISTS ("
+    "SELECT 1 FROM archive.objects o WHERE o.unit = u.id AND o.tenant = $2 AND o.deleted_at IS NULL)";
 
 // What is looked for: a flag, and the rows that it means.
 typedef struct Look {
@@ -214,16 +215,16 @@ static PGresult *ask_rows(PGconn *pg, const Find *find, Error *err)
 static void note_archived(const Cli *cli, PGconn *pg, const Find *find)
 {
     Error ignored = {0};
-    const char *params[] = {find->since};
+    const char *params[] = {find->since, cli->settings.tenant};
     AUTO(PGresult)
-    rows = archive_ask(pg, "the archive", archived_sql, params, 1, &ignored);
+    rows = archive_ask(pg, "the archive", archived_sql, params, 2, &ignored);
     int64_t units = rows == NULL ? 0 : archive_number(rows, 0, 0);
     if (units > 0) {
         cli_note(
             cli,
-            "%lld archived units of notifications were not looked through: stentor archive list, "
-            "stentor archive restore UNIT",
-            (long long)units);
+            "%lld archived unit%s with notifications of the tenant %s not looked through: stentor "
+            "archive list, stentor archive restore UNIT",
+            (long long)units, units == 1 ? "" : "s", units == 1 ? "was" : "were");
     }
 }
 

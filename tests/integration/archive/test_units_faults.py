@@ -313,6 +313,8 @@ def test_the_commands_of_an_operator(units):
     assert [row["tenant_id"] for row in rows] == ["acme"] * 3 and rows[0]["created_at"] == "2026-01-01T00:02:53.000000Z"
     assert rows[0]["content_checksum"] and rows[0]["scheduled_for"] is None
     assert "expires_at" not in cli(units, "archive", "show", UNIT, "--rows", "1").stdout
+    assert "1 archived unit with notifications of the tenant was not looked" in cli(units, "--tenant", "acme", "find", "--correlation", "none").stderr
+    assert "archived" not in cli(units, "--tenant", "stranger", "find", "--correlation", "none").stderr, "empty units, and those of others"
     restored = cli(units, "archive", "restore", UNIT, "--until", "2d")
     assert restored.returncode == 0 and f"'{UNIT}' is in Postgres until" in restored.stdout
     assert "restored until" in cli(units, "archive", "list").stdout
