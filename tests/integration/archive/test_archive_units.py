@@ -198,6 +198,9 @@ def test_the_demo_month_is_archived(units):
     units.postgres.query((HOME / "deploy/local/demo/month.sql").read_text())
     month = units.postgres.query("SELECT to_char(min(created_at) AT TIME ZONE 'UTC', 'YYYY-MM') FROM archiver.notifications")[0][0]
     assert (units.rows(), units.rows("delivery_attempts")) == (1000, 1000)
+    # `stentor status` names the unit of an archived notification by the time in its id.
+    for key, at_ms in units.postgres.query("SELECT id, (extract(epoch FROM created_at) * 1000)::int8 FROM archiver.notifications ORDER BY id LIMIT 3"):
+        assert sum("0123456789ABCDEFGHJKMNPQRSTVWXYZ".index(digit) << 5 * (9 - i) for i, digit in enumerate(key[4:14])) == at_ms, key
     units.start()
     units.run(unit=f"notifications/record/{month}")
     assert units.rows() == 0 and len(units.objects()) == 2 * 3  # of 400 rows at most
