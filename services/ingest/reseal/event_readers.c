@@ -60,6 +60,21 @@ static void take_one(const json_t *consumer, Arena *arena, EventReaders *readers
     }
 }
 
+// A cluster lists without those whose server did not answer, and says who they are.
+static bool is_whole(const json_t *root, const EventReaders *readers, Error *err)
+{
+    const json_t *missing = json_object_get(root, "missing");
+    if (json_array_size(missing) > 0) {
+        const char *name = json_string_value(json_array_get(missing, 0));
+        return error_set(
+            err, ERROR_TRANSIENT, "consumers of EVENTS: the server of '%.60s' does not answer",
+            name != NULL ? name : "unknown");
+    }
+    return readers->total == readers->seen ||
+           json_array_size(json_object_get(root, "consumers")) > 0 ||
+           error_set(err, ERROR_TRANSIENT, "consumers of EVENTS: a page without any");
+}
+
 bool event_readers_take(Str reply, Arena *arena, EventReaders *readers, Error *err)
 {
     CLEANUP(free_answer) json_t *root = read_answer(reply, "consumers", err);
@@ -72,7 +87,5 @@ bool event_readers_take(Str reply, Arena *arena, EventReaders *readers, Error *e
     }
     readers->seen += json_array_size(consumers);
     readers->total = (size_t)number(root, "total");
-    return root != NULL &&
-           ((readers->total == readers->seen || json_array_size(consumers) > 0) ||
-            error_set(err, ERROR_TRANSIENT, "consumers of EVENTS: a page without any"));
+    return root != NULL && is_whole(root, readers, err);
 }

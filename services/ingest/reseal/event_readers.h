@@ -16,5 +16,6 @@ typedef struct EventReaders {
 bool event_readers_begin(Str reply, EventReaders *ret, Error *err);
 // One page of CONSUMER.LIST, asked for after that. A consumer that waits for nothing is past what
 // the stream had at the beginning; one of a service that need not run and never did holds nothing
-// back; an ephemeral one is a reader's own business. ERROR_TRANSIENT as above.
+// back; an ephemeral one is a reader's own business. ERROR_TRANSIENT as above, and when a cluster's
+// list is not whole.
 bool event_readers_take(Str reply, Arena *arena, EventReaders *readers, Error *err);

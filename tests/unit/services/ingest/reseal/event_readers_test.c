@@ -98,6 +98,20 @@ static void another_answer_is_an_error(void **state)
     assert_int_equal(err.kind, ERROR_TRANSIENT);
 }
 
+// A cluster's list without the slowest: on its next page the last one stands once more, so that the
+// count comes out.
+static void a_list_without_a_consumer_whose_server_is_silent_is_an_error(void **state)
+{
+    (void)state;
+    EventReaders readers = begun();
+    Error err = {0};
+    const char *reply = "{\"total\":2,\"consumers\":[" CONSUMER(
+        "\"durable_name\":\"ingest\"", "9", "9", "0", "0") "],\"missing\":[\"order-saga\"]}";
+    assert_false(event_readers_take(str_from(reply), arena, &readers, &err));
+    assert_int_equal(err.kind, ERROR_TRANSIENT);
+    assert_non_null(strstr(err.text, "order-saga"));
+}
+
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -108,6 +122,7 @@ int main(void)
         ROW(one_that_has_nothing_left_is_past_what_there_was),
         ROW(a_service_that_never_ran_and_a_reader_hold_nothing_back),
         ROW(another_answer_is_an_error),
+        ROW(a_list_without_a_consumer_whose_server_is_silent_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
