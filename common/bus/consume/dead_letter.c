@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/bus/consume/dead_letter.h"
 
+#include <string.h>
+
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
@@ -88,6 +90,34 @@ static char *readable(Str text, Arena *arena)
     return copy;
 }
 
+static bool ends_word(char c)
+{
+    return c == ' ' || c == '\'' || c == '"' || c == '\0';
+}
+
+static bool may_be_address(Str word)
+{
+    bool number = word.len > 1 && word.ptr[0] == '+' && word.ptr[1] >= '0' && word.ptr[1] <= '9';
+    return number || str_find(word, '@') >= 0;
+}
+
+// A reason may quote what it refuses; of a sealed event it must not be readable for as long as
+// the letter is.
+static char *without_addresses(char *text)
+{
+    for (char *word = text; *word != '\0';) {
+        size_t len = 0;
+        while (!ends_word(word[len])) {
+            len++;
+        }
+        if (may_be_address(str_of(word, len))) {
+            memset(word, '*', len);
+        }
+        word += word[len] == '\0' ? len : len + 1;
+    }
+    return text;
+}
+
 // payload NULL: not read.
 static bool pack(
     const BusMessage *message, const DeadLetterSpec *spec, const ProtobufCMessage *payload,
@@ -118,6 +148,7 @@ static bool pack(
     letter.meta = &meta;
     letter.stage = arena_cstr(arena, str_from(stage));
     letter.reason = readable(str_from(spec->reason), arena);
+    letter.reason = message->kept.len > 0 ? without_addresses(letter.reason) : letter.reason;
     letter.reason_code = arena_cstr(arena, spec->reason_code);
     letter.stream = arena_cstr(arena, str_from(message->stream));
     letter.stream_sequence = bus_message_place(message);

@@ -18,7 +18,8 @@ typedef struct DeadLetterSpec {
 // The notification's id is the payload's own, as far as it can be read. Everything *ret points to
 // lives in `arena`. The tenant is the subject's last token, where it can be one. A payload near the
 // size limit loses its end so that the dead letter fits. Of an event of EVENTS the letter keeps
-// what message->kept says, and no id that could be an address. false: could not be packed.
+// what message->kept says, no id that could be an address, and of a sealed one no reason that quotes
+// one. false: could not be packed.
 bool dead_letter_pack(
     const BusMessage *message, const DeadLetterSpec *spec, Arena *arena, BusOut *ret);
 // The same of an input that ends who reads it: the payload goes along and is not looked at, so the

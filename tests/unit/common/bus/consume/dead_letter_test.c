@@ -281,6 +281,32 @@ static void of_an_event_it_keeps_what_was_sealed_and_no_id_that_may_be_an_addres
     arena_free(arena);
 }
 
+static Str reason_of(const char *reason, Str kept, Arena *arena)
+{
+    BusMessage message = {
+        .subject = STR("evt.acme.stay"), .kept = kept, .stream = "EVENTS", .sequence = 12};
+    BusOut out;
+    DeadLetterSpec spec = {.stage = "ingest", .reason = reason};
+    assert_true(dead_letter_pack(&message, &spec, arena, &out));
+    return str_from(((Stentor__V1__DeadLetter *)event_unpack(
+                         &stentor__v1__dead_letter__descriptor, out.payload, arena, NULL))
+                        ->reason);
+}
+
+static void the_reason_of_a_sealed_event_quotes_no_address(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    const char *quotes =
+        "tenant 'acme' has no user 'alice@example.com' (path 'by'), nor \"+4912345\" at +1 'b@c";
+    assert_true(str_eq(
+        reason_of(quotes, STR("sealed"), arena),
+        STR("tenant 'acme' has no user '*****************' (path 'by'), nor \"********\" at ** "
+            "'***")));
+    assert_true(str_eq(reason_of(quotes, STR_EMPTY, arena), str_from(quotes)));
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +316,7 @@ int main(void)
         cmocka_unit_test(attempts_are_the_mails_own_and_the_last_one),
         cmocka_unit_test(what_cannot_be_read_still_has_a_dead_letter),
         cmocka_unit_test(of_an_event_it_keeps_what_was_sealed_and_no_id_that_may_be_an_address),
+        cmocka_unit_test(the_reason_of_a_sealed_event_quotes_no_address),
         cmocka_unit_test(a_letter_can_be_read_whatever_its_reason_quotes),
         cmocka_unit_test(beside_a_payload_near_the_limit_the_oldest_attempts_give_way),
     };
