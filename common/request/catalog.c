@@ -230,11 +230,6 @@ const TenantSettings *catalog_tenant(const Catalog *catalog, Str tenant)
     return settings != NULL ? settings : &nothing_said;
 }
 
-bool catalog_is_suspended(const Catalog *catalog, Str tenant)
-{
-    return catalog_tenant(catalog, tenant)->gate.suspended;
-}
-
 void catalog_accept_unknown(Catalog *catalog)
 {
     catalog->accepts_unknown = true;

@@ -41,7 +41,6 @@ typedef struct TenantSettings {
 
 // Never NULL; valid until the tenant's next change.
 const TenantSettings *catalog_tenant(const Catalog *catalog, Str tenant);
-bool catalog_is_suspended(const Catalog *catalog, Str tenant);
 // Every tenant counts as known.
 void catalog_accept_unknown(Catalog *catalog);
 

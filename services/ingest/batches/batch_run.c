@@ -229,13 +229,7 @@ static void on_db_renewed(void *ctx, DbTxn *txn, const Error *err)
 static bool has_room(Run *run, size_t count)
 {
     const BatchRunner *r = run->runner;
-    TenantStanding standing = catalog_standing(r->options.catalog, run->row.tenant);
-    if (standing == STANDING_DELETING) {
-        run_fail(run, "the tenant is being deleted");
-        return false;
-    }
-    if (standing != STANDING_ACTIVE) {
-        run_wait_ms(run, SUSPENDED_MS);
+    if (!run_tenant_sends(run)) {
         return false;
     }
     bool bus_has = bus_connected(r->options.bus) && bus_pending(r->options.bus) < BATCH_BUS_ROOM;

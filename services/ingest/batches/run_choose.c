@@ -110,8 +110,7 @@ void run_choose(Run *run)
 {
     const Catalog *catalog = run->runner->options.catalog;
     const BatchRow *row = &run->row;
-    if (catalog_is_suspended(catalog, row->tenant)) {
-        run_wait_ms(run, SUSPENDED_MS);
+    if (!run_tenant_sends(run)) {
         return;
     }
     MemberQuery query = {

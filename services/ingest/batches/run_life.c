@@ -82,6 +82,17 @@ void run_fail(Run *run, const char *reason)
     db_txn_submit(txn, on_db_ended, run);
 }
 
+bool run_tenant_sends(Run *run)
+{
+    TenantStanding standing = catalog_standing(run->runner->options.catalog, run->row.tenant);
+    if (standing == STANDING_DELETING) {
+        run_fail(run, "the tenant is being deleted");
+    } else if (standing != STANDING_ACTIVE) {
+        run_wait_ms(run, SUSPENDED_MS);
+    }
+    return standing == STANDING_ACTIVE;
+}
+
 bool run_went_through(Run *run, const Error *err)
 {
     run->in_air = false;

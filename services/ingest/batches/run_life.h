@@ -63,6 +63,8 @@ Str run_holder(const Run *run);
 // Gives the batch up; whoever looks next may have it.
 void run_release(Run *run);
 void run_fail(Run *run, const char *reason);
+// false: it waits, or has failed because its tenant is being deleted.
+bool run_tenant_sends(Run *run);
 // After a transaction that did not go through: false, and the run waits or ends.
 bool run_went_through(Run *run, const Error *err);
 // The answer of a checkpoint or a renewal: false: it is no longer ours to run.

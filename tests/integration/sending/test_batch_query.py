@@ -147,3 +147,22 @@ def test_a_cancelled_batch_chooses_no_more(own):
     done = show(own, batch)
     assert done["members"] == len(expected(consent=True)) > done["accepted"] > 0
     assert own.postgres.query(f"SELECT count(data) FROM ingest.batch_chunks WHERE batch_id = '{batch}'")[0][0] == 0
+
+
+def test_of_a_tenant_that_is_being_deleted_no_member_is_chosen(own):
+    """Killed behind the first page of members; when ingest is back the tenant is going."""
+    ingest = own.services["ingest"]
+    batch = create(own, {"labels": "customer"})["id"]
+    ingest.stop()
+    ingest.options["STENTOR_CRASH_AT"] = "batch.page_stored:1"
+    ingest.start()
+    del ingest.options["STENTOR_CRASH_AT"]
+    tell(own, batch, "start")
+    assert ingest.child.wait(30) == -9, ingest.tail()
+    own.cli("tenant", "put", "acme", "--status", "deleting")
+    ingest.start()
+
+    def ended():
+        return own.postgres.query(f"SELECT status, reason, is_chosen FROM ingest.batches WHERE id = '{batch}'")[0]
+    wait_until(lambda: ended()[0] == "failed", 30, "the end of the batch")
+    assert ended() == ("failed", "the tenant is being deleted", False)

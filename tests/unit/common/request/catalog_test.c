@@ -198,8 +198,8 @@ static void a_tenant_is_suspended_and_released(void **state)
         Str bytes = STR_EMPTY;
         assert_true(event_pack(&tenant.base, f->arena, &bytes, NULL));
         assert_true(catalog_tenant_changed(f->catalog, STR("acme"), bytes, NULL));
-        assert_int_equal(catalog_is_suspended(f->catalog, STR("acme")), suspended);
-        assert_false(catalog_is_suspended(f->catalog, STR("other")));
+        assert_int_equal(catalog_tenant(f->catalog, STR("acme"))->gate.suspended, suspended);
+        assert_false(catalog_tenant(f->catalog, STR("other"))->gate.suspended);
     }
 }
 
@@ -207,17 +207,17 @@ static void finding_02_a_tenant_that_cannot_be_read_counts_as_suspended(void **s
 {
     Fixture *f = *state;
     catalog_tenant_unreadable(f->catalog, STR("acme"));
-    assert_true(catalog_is_suspended(f->catalog, STR("acme")));
-    assert_false(catalog_is_suspended(f->catalog, STR("other")));
+    assert_true(catalog_tenant(f->catalog, STR("acme"))->gate.suspended);
+    assert_false(catalog_tenant(f->catalog, STR("other"))->gate.suspended);
     Stentor__V1__Tenant tenant;
     stentor__v1__tenant__init(&tenant);
     tenant.tenant = arena_cstr(f->arena, STR("acme"));
     Str bytes = STR_EMPTY;
     assert_true(event_pack(&tenant.base, f->arena, &bytes, NULL));
     assert_true(catalog_tenant_changed(f->catalog, STR("acme"), bytes, NULL));
-    assert_false(catalog_is_suspended(f->catalog, STR("acme")));
+    assert_false(catalog_tenant(f->catalog, STR("acme"))->gate.suspended);
     catalog_tenant_unreadable(f->catalog, STR("acme")); // what is known stays
-    assert_false(catalog_is_suspended(f->catalog, STR("acme")));
+    assert_false(catalog_tenant(f->catalog, STR("acme"))->gate.suspended);
 }
 
 static TenantStanding standing(const Fixture *f, const char *tenant)
@@ -264,7 +264,7 @@ static void a_tenant_that_is_being_deleted_is_suspended_too(void **state)
         assert_true(event_pack(&tenant.base, f->arena, &bytes, NULL));
         assert_true(catalog_tenant_changed(f->catalog, STR("acme"), bytes, NULL));
         assert_int_equal(standing(f, "acme"), suspended ? STANDING_DELETING : STANDING_ACTIVE);
-        assert_int_equal(catalog_is_suspended(f->catalog, STR("acme")), suspended);
+        assert_int_equal(catalog_tenant(f->catalog, STR("acme"))->gate.suspended, suspended);
         assert_int_equal(catalog_may_send(f->catalog, STR("acme"), &err), !suspended);
     }
 }
@@ -323,7 +323,7 @@ static void a_tenants_entry_counts_but_for_what_is_wrong_in_it(void **state)
     Error err = {0};
     assert_false(put_tenant(f, &tenant, &err));
     assert_non_null(strstr(err.text, "'Mars/Olympus'"));
-    assert_true(catalog_is_suspended(f->catalog, STR("acme"))); // not lost with the zone
+    assert_true(catalog_tenant(f->catalog, STR("acme"))->gate.suspended); // not lost with the zone
     tenant.time_zone = arena_cstr(f->arena, STR("Asia/Tokyo"));
     tenant.quiet_hours = &hours;
     assert_false(put_tenant(f, &tenant, &err));
