@@ -10,6 +10,7 @@
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/domain/domain_event.h"
+#include "common/domain/event_seal.h"
 
 static bool refuse(IntakeRefusal *ret, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -80,6 +81,11 @@ static bool check_place(
         return refuse(
             ret_refusal,
             "the event's type must be 1 to 96 of A-Z a-z 0-9 _ - in tokens joined by dots");
+    }
+    if (event_is_sealed(message->payload)) {
+        return refuse(
+            ret_refusal, "the payload begins as a sealed event of Stentor does (0xff 'SE1'): "
+                         "publish the event itself");
     }
     return message->payload.len <= EVENT_BYTES_MAX ||
            refuse(

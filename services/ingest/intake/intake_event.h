@@ -22,8 +22,11 @@ typedef struct IntakeRefusal {
     char text[240];
 } IntakeRefusal;
 
-// Headers that the message may not set are left out (JetStream's and our own headers); a condition
-// on the stream is refused, for it is not kept. Slices live in `arena` or in the message.
+// One that begins as a sealed event is refused: of a tenant whose events stay in clear readers
+// would wait a minute for the key that it names, and as many of them as they may have in hand would
+// hold up every tenant's. Headers that the message may not set are left out (JetStream's and our
+// own headers); a condition on the stream is refused, for it is not kept. Slices live in `arena` or
+// in the message.
 bool intake_read(
     const IntakeMessage *message, Arena *arena, Str *ret_tenant, BusOut *ret,
     IntakeRefusal *ret_refusal);

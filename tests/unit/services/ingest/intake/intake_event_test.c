@@ -179,6 +179,24 @@ static void the_answers_are_jetstreams(void **state)
             "\"seq\":0}")));
 }
 
+static void what_begins_as_a_sealed_event_is_refused(void **state)
+{
+    (void)state;
+    Str tenant;
+    BusOut out;
+    refusal = (IntakeRefusal){0};
+    IntakeMessage message = {
+        .subject = STR("in.evt.acme.stay"),
+        .payload = STR("\xff"
+                       "SE1\x0a")};
+    assert_false(intake_read(&message, arena, &tenant, &out, &refusal));
+    assert_int_equal(refusal.code, 400);
+    assert_non_null(strstr(refusal.text, "publish the event itself"));
+    message.payload = STR("\xff"
+                          "SE");
+    assert_true(intake_read(&message, arena, &tenant, &out, &refusal));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +207,7 @@ int main(void)
         cmocka_unit_test(a_condition_on_the_stream_is_refused_by_name),
         cmocka_unit_test(what_is_no_event_is_refused_with_the_reason),
         cmocka_unit_test(the_answers_are_jetstreams),
+        cmocka_unit_test(what_begins_as_a_sealed_event_is_refused),
     };
     return cmocka_run_group_tests(tests, open_arena, close_arena);
 }
