@@ -234,10 +234,9 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
     for (size_t i = 0; i < count; i++) {
         Str tenant = STR_EMPTY;
         Str type = STR_EMPTY;
-        // The copy of one that came in clear was handled with its original.
-        const BusMessage *message = &deliveries[i]->message;
-        bool is_copy = event_original(message) != 0 && !message->replayed;
-        bool ours = !is_copy && domain_subject(message->subject, &tenant, &type) &&
+        // The copy of one that came in clear is taken too: the original may have gone before this
+        // service's first event, or while its consumer was deleted. Twice changes nothing.
+        bool ours = domain_subject(deliveries[i]->message.subject, &tenant, &type) &&
                     str_eq(tenant, STR("platform")) &&
                     event_type_of_tenant(event_type_plain(type)) != TENANT_EVENT_NONE;
         if (ours) {
