@@ -22,6 +22,8 @@ enum {
     HEADERS_MAX = 64,
     HEADER_VALUE_MAX = 1024, // as the bus sends
     PLAIN_MAX = 512,
+    LETTER_MAX = EVENT_BYTES_MAX - 4096, // what a dead letter has room for, else its end is cut off
+    BEGINNING_MAX = LETTER_MAX - 4096,
 };
 
 static const int64_t SECOND_US = 1000000;
@@ -368,13 +370,32 @@ bool event_seal_copy(
     return true;
 }
 
+static bool seal_whole(
+    EventKeys *keys, int64_t now_us, const BusMessage *message, Arena *arena, Str *ret)
+{
+    return seal_message(keys, now_us, message, false, arena, ret, NULL) && ret->len <= LETTER_MAX;
+}
+
+// One that is too large when it is sealed, or whose headers could not be sent, keeps its beginning,
+// without them: in clear it would stand in DEAD for months.
+static bool seal_beginning(
+    EventKeys *keys, int64_t now_us, const BusMessage *message, Arena *arena, Str *ret)
+{
+    BusMessage beginning = *message;
+    beginning.native = NULL;
+    beginning.headers = STR_EMPTY;
+    beginning.payload = str_slice(message->payload, 0, BEGINNING_MAX);
+    return seal_message(keys, now_us, &beginning, false, arena, ret, NULL);
+}
+
 void event_keep(EventKeys *keys, int64_t now_us, BusMessage *message, Arena *arena)
 {
     Str tenant, type, kept;
     if (message->kept.len == 0 && !event_is_sealed(message->payload) &&
         domain_subject(message->subject, &tenant, &type) &&
         !event_is_plain(type, message->payload) &&
-        seal_message(keys, now_us, message, false, arena, &kept, NULL)) {
+        (seal_whole(keys, now_us, message, arena, &kept) ||
+         seal_beginning(keys, now_us, message, arena, &kept))) {
         message->kept = kept;
     }
 }

@@ -50,7 +50,8 @@ bool event_seal_copy(
 bool event_open(EventKeys *keys, int64_t now_us, BusMessage *message, Arena *arena, Error *err);
 
 // What a dead letter keeps of a message: its payload, sealed with its headers. Of one that is
-// sealed that; of a plain one, or when it cannot be sealed, nothing: then `kept` stays empty.
+// sealed that; of one that cannot be sealed whole its beginning; of a plain one, or while no key is
+// known, nothing: then `kept` stays empty.
 void event_keep(EventKeys *keys, int64_t now_us, BusMessage *message, Arena *arena);
 // The same of another payload of the message (domain_event_letter), without headers.
 void event_keep_letter(EventKeys *keys, int64_t now_us, BusMessage *message, Arena *arena);

@@ -276,6 +276,23 @@ static void a_dead_letter_keeps_what_came_in_clear_sealed(void **state)
     assert_int_equal(again.original, 0); // an event of its own place, with a letter of its own
 }
 
+static void a_dead_letter_keeps_the_beginning_of_what_is_too_large_sealed(void **state)
+{
+    Stage *s = *state;
+    BusOut out = an_event();
+    BusMessage message = stored(&out);
+    char *large = arena_zalloc(s->arena, EVENT_BYTES_MAX);
+    memcpy(large, DATA, strlen(DATA));
+    message.payload = str_of(large, EVENT_BYTES_MAX - 100);
+    event_keep(s->keys, NOW_US, &message, s->arena);
+    assert_true(event_is_sealed(message.kept));
+    assert_true(message.kept.len <= EVENT_BYTES_MAX - 4096); // what a letter has room for
+    BusMessage again = stored(&out);
+    again.payload = message.kept;
+    assert_true(event_open(s->keys, NOW_US, &again, s->arena, &s->err));
+    assert_true(str_starts(again.payload, str_from(DATA)));
+}
+
 static void events_of_ours_without_personal_data_stay_in_clear(void **state)
 {
     (void)state;
@@ -326,6 +343,7 @@ int main(void)
         ROW(nothing_is_sealed_once_the_folder_was_away_for_an_hour),
         ROW(a_copy_is_its_original_by_identity_place_and_time),
         ROW(a_dead_letter_keeps_what_came_in_clear_sealed),
+        ROW(a_dead_letter_keeps_the_beginning_of_what_is_too_large_sealed),
         ROW(events_of_ours_without_personal_data_stay_in_clear),
         ROW(a_piece_is_bound_to_its_place_and_one_in_clear_stays),
         ROW(an_event_that_is_too_large_when_sealed_is_refused),
