@@ -114,9 +114,12 @@ static bool load_json(Reading *r, Error *err)
     }
     r->root = json_loadb(payload.ptr, payload.len, JSON_REJECT_DUPLICATES, &where);
     if (r->root == NULL) {
+        const char *quote =
+            strstr(where.text, " near "); // the event itself, and this is kept longer
+        int len = quote != NULL ? (int)(quote - where.text) : (int)strlen(where.text);
         return error_set(
-            err, ERROR_PERMANENT, "event is not JSON: line %d, column %d: %.100s", where.line,
-            where.column, where.text);
+            err, ERROR_PERMANENT, "event is not JSON: line %d, column %d: %.*s", where.line,
+            where.column, len < 100 ? len : 100, where.text);
     }
     return json_is_object(r->root) ||
            error_set(err, ERROR_PERMANENT, "event is JSON, but not an object");

@@ -349,9 +349,9 @@ static void what_cannot_be_read_says_why(void **state)
 // ---- MassTransit ----
 
 #define ENVELOPE                                                                                   \
-    "{\"messageId\":\"m-1\",\"correlationId\":\"c-1\",\"messageType\":["                             \
+    "{\"messageId\":\"m-1\",\"correlationId\":\"c-1\",\"messageType\":["                           \
     "\"urn:message:BookWorm.Contracts:PlaceOrderCommand\",\"urn:message:BookWorm:IOrder\"],"       \
-    "\"message\":{\"orderId\":\"o-1\",\"totalMoney\":19.99},"                                        \
+    "\"message\":{\"orderId\":\"o-1\",\"totalMoney\":19.99},"                                      \
     "\"sentTime\":\"2026-11-20T10:00:00.1234567Z\",\"headers\":{\"x\":1}}"
 
 static DomainInput order_input(const char *type, const char *payload)
@@ -378,9 +378,10 @@ static void an_envelope_is_opened_by_its_urns_or_its_content_type(void **state)
         assert_int_equal(event.produced_at_us, at_us);
         assert_true(str_eq(
             event.variables,
-            i % 3 == 2 ? STR("{\"orderId\":\"o-1\",\"totalMoney\":19.99,\"correlation_id\":\"c-1\"}")
-                       : STR("{\"orderId\":\"o-1\",\"totalMoney\":19.99,\"correlation_id\":\"c-1\","
-                             "\"total\":19.99}")));
+            i % 3 == 2
+                ? STR("{\"orderId\":\"o-1\",\"totalMoney\":19.99,\"correlation_id\":\"c-1\"}")
+                : STR("{\"orderId\":\"o-1\",\"totalMoney\":19.99,\"correlation_id\":\"c-1\","
+                      "\"total\":19.99}")));
         domain_event_free(&event);
     }
     arena_free(arena);
@@ -414,8 +415,8 @@ static void a_bad_envelope_says_what_is_wrong(void **state)
         {"{\"messageType\":[\"urn:message:A:PlaceOrder\"]}", "", "'message' must be an object"},
         {"{\"messageType\":[\"urn:message:A:PlaceOrder\"],\"message\":{},\"messageId\":1}", "",
          "'messageId' must be text"},
-        {"{\"messageType\":[\"urn:message:A:PlaceOrder\"],\"message\":{},\"sentTime\":\"noon\"}", "",
-         "'sentTime'"},
+        {"{\"messageType\":[\"urn:message:A:PlaceOrder\"],\"message\":{},\"sentTime\":\"noon\"}",
+         "", "'sentTime'"},
         {"{\"orderId\":1}", "application/vnd.masstransit+json", "'messageType'"},
     };
     Arena *arena = arena_new(0);
@@ -440,7 +441,8 @@ static void an_order_event_in_json_has_the_amounts_of_protobuf(void **state)
         const char *type, *payload, *variables;
     } CASES[] = {
         {"CancelOrderCommand", "{\"TotalMoney\":\"59.90\",\"refund_micros\":12500000}",
-         "{\"TotalMoney\":\"59.90\",\"refund_micros\":12500000,\"total\":\"59.90\",\"refund\":12.5}"},
+         "{\"TotalMoney\":\"59.90\",\"refund_micros\":12500000,\"total\":\"59.90\",\"refund\":12."
+         "5}"},
         {"PlaceOrder", "{\"total_money\":5,\"Total\":6}", "{\"total_money\":5,\"Total\":6}"},
         {"PlaceOrder", "{\"Lines\":[{\"priceMicros\":1500000},7]}",
          "{\"Lines\":[{\"priceMicros\":1500000,\"price\":1.5},7]}"},
@@ -521,10 +523,26 @@ static void a_subject_names_tenant_and_type(void **state)
     assert_false(domain_subject(STR(""), &tenant, &type));
 }
 
+static void why_json_cannot_be_read_quotes_none_of_it(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    DomainInput input = input_of("{\"name\": \"Zebedee Quill\", \"n\": 1 2}");
+    DomainEvent event;
+    Error err = {0};
+    assert_false(domain_event_read(&input, arena, &event, &err));
+    assert_non_null(strstr(err.text, "line 1, column 34"));
+    input = input_of("{\"name\" \"Zebedee Quill\"}");
+    assert_false(domain_event_read(&input, arena, &event, &err));
+    assert_null(strstr(err.text, "Zebedee"));
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plain_object_is_its_own_data),
+        cmocka_unit_test(why_json_cannot_be_read_quotes_none_of_it),
         cmocka_unit_test(a_cloudevent_says_who_it_is_and_when_it_was),
         cmocka_unit_test(cloudevents_are_distinguished_by_source_and_id),
         cmocka_unit_test(it_was_seen_when_its_cause_was_and_never_later),
