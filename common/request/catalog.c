@@ -250,15 +250,16 @@ TenantStanding catalog_standing(const Catalog *catalog, Str tenant)
 
 bool catalog_may_send(const Catalog *catalog, Str tenant, Error *err)
 {
+    char name[64];
     switch (catalog_standing(catalog, tenant)) {
     case STANDING_ACTIVE:
         return true;
     case STANDING_UNKNOWN:
+        (void)str_to_c(tenant, name, sizeof name);
         return error_set(
             err, ERROR_PERMANENT,
-            "tenant '" STR_FMT "' is not known (HINT: stentor tenant put TENANT, then stentor dlq "
-            "resend --all)",
-            STR_ARG(tenant));
+            "tenant '%s' is not known (HINT: stentor tenant put %s, then stentor dlq resend --all)",
+            name, name);
     case STANDING_DELETING:
         return error_set(
             err, ERROR_PERMANENT, "tenant '" STR_FMT "' is being deleted", STR_ARG(tenant));
