@@ -190,7 +190,7 @@ static void look_at_waiting(Reseal *r, int64_t waiting, int64_t oldest_s)
     r->warned_us = clock_mono_us();
     LOG(LOG_WARN,
         "events that were published in clear are not erased: a reader of EVENTS has not read them "
-        "(HINT: start it, or delete its consumer)",
+        "(HINT: start it; if it is gone for good, delete its consumer)",
         log_int("events", waiting), log_int("oldest_s", oldest_s),
         log_text("consumer", r->readers.named));
 }
