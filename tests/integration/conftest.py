@@ -62,8 +62,13 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """The ten files that take longest: seconds of one worker, set-up included."""
+    """The ten files that take longest: seconds of one worker, set-up included. For tests/run: how many passed, and the names of those that did not."""
     seconds = Counter()
+    if os.environ.get("TEST_RESULTS"):
+        stats = terminalreporter.stats
+        failed = dict.fromkeys(report.nodeid for kind in ("failed", "error") for report in stats.get(kind, []))
+        Path(os.environ["TEST_RESULTS"], "failed").write_text("".join(f"{name}\n" for name in failed))
+        Path(os.environ["TEST_RESULTS"], "passed").write_text(str(len(stats.get("passed", []))))
     for report in (report for reports in terminalreporter.stats.values() for report in reports if isinstance(report, pytest.TestReport)):
         seconds[report.nodeid.partition("::")[0]] += report.duration
     if len(seconds) > 1:
