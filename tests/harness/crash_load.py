@@ -177,6 +177,7 @@ class Run:
         self.number = next(bench.numbers)
         self.ids = {}  # kind -> notification ids
         self.campaign = None  # its batch
+        self.asset = None  # what putting it answered
         self.chosen = None  # the one that chooses its members
         self.tries = {}  # kind -> how often it was posted until it was taken
         self.left = list(KINDS)
@@ -295,7 +296,9 @@ class Run:
                                 headers={"Content-Type": "image/gif"})
 
     def asset_shown(self):
-        """What a mailbox gets, and what the API lists under the name."""
+        """What a mailbox gets, and what the API lists under the name; None: this run has put none."""
+        if self.asset is None:
+            return None
         pipeline = self.bench.pipeline
         with urllib.request.urlopen(f"http://127.0.0.1:{pipeline.api_port}{self.asset['url']}", timeout=30) as answer:
             shown = answer.read() == b"GIF89a" + self.tag.encode()
