@@ -53,15 +53,16 @@ def test_the_admins_the_subject_the_vendor_and_the_guest_get_their_mails(pipelin
     clerk = put_person(pipeline, hotel, ("user", "clerk"), ["staff"])
     cleaner = put_person(pipeline, hotel, ("vendor", "v-7"))
     guest = put_person(pipeline, hotel, ("guest", "g-1"))
+    other = f"{uuid.uuid4().hex}@example.com"
     by_name = {name: on(pipeline, hotel, name) for name in ("tenant_admins", "iam_subject", "vendor_assignee", "primary_guest")}
     tell(pipeline, nats, hotel, by_name["tenant_admins"], {"note": "admins"})
     tell(pipeline, nats, hotel, by_name["iam_subject"], {"note": "subject", "subject": {"id": "clerk", "name": "C"}, "actor": "adm-0"})
     tell(pipeline, nats, hotel, by_name["vendor_assignee"], {"note": "vendor", "vendorId": "v-7"})
-    tell(pipeline, nats, hotel, by_name["primary_guest"], {"note": "guest", "primary_guest_id": "g-1", "guest_email": "other@example.com"})
+    tell(pipeline, nats, hotel, by_name["primary_guest"], {"note": "guest", "primary_guest_id": "g-1", "guest_email": other})
     expected = {admins[0]: "admins", admins[1]: "admins", clerk: "subject", cleaner: "vendor", guest: "guest"}
     for address, note in expected.items():
         assert [str(mail["Subject"]) for mail in one_mail(pipeline, address)] == [f"Note for {note}"]
-    assert mails_to(pipeline, "other@example.com") == []  # the guest is known by the id
+    assert mails_to(pipeline, other) == []  # the guest is known by the id
 
 
 def test_a_guest_without_a_record_gets_the_mail_at_the_events_address(pipeline, nats, hotel):
