@@ -384,6 +384,40 @@ static void build_api(Ingest *in)
     build_batches(in);
 }
 
+// What reads EVENTS, and what stores there. Without sealing `keys` still open what was sealed
+// before.
+static void build_events(Ingest *in)
+{
+    Bus *bus = service_bus(in->service);
+    DbPool *pool = service_pool(in->service);
+    EventKeys *sealing = in->options.events_sealed ? in->event_keys : NULL;
+    in->reseal = reseal_new(&(ResealOptions){
+        .bus = bus,
+        .pool = pool,
+        .keys = sealing,
+        .catalog = in->configured.catalog,
+        .metrics = &in->metrics,
+        .every_ms = in->options.reseal_ms,
+    });
+    in->commands = commands_new(
+        bus, in->configured.suppressions, in->reseal,
+        &(TriggersOptions){
+            .pool = pool,
+            .accept = in->accept,
+            .catalog = in->configured.catalog,
+            .map = in->configured.triggers,
+            .resolvers = in->configured.resolvers,
+            .metrics = &in->metrics,
+            .keys = in->event_keys,
+        });
+    in->intake = event_intake_new(&(EventIntakeOptions){
+        .bus = bus,
+        .metrics = &in->metrics,
+        .catalog = in->configured.catalog,
+        .keys = sealing,
+    });
+}
+
 static void build_parts(Ingest *in)
 {
     Service *service = in->service;
@@ -414,31 +448,7 @@ static void build_parts(Ingest *in)
         .every_ms = in->options.sweep_ms,
         .older_than_ms = in->options.sweep_age_ms,
     });
-    in->reseal = reseal_new(&(ResealOptions){
-        .bus = bus,
-        .pool = pool,
-        .keys = in->options.events_sealed ? in->event_keys : NULL,
-        .catalog = in->configured.catalog,
-        .metrics = &in->metrics,
-        .every_ms = in->options.reseal_ms,
-    });
-    in->commands = commands_new(
-        bus, in->configured.suppressions, in->reseal,
-        &(TriggersOptions){
-            .pool = pool,
-            .accept = in->accept,
-            .catalog = in->configured.catalog,
-            .map = in->configured.triggers,
-            .resolvers = in->configured.resolvers,
-            .metrics = &in->metrics,
-            .keys = in->event_keys,
-        });
-    in->intake = event_intake_new(&(EventIntakeOptions){
-        .bus = bus,
-        .metrics = &in->metrics,
-        .catalog = in->configured.catalog,
-        .keys = in->options.events_sealed ? in->event_keys : NULL,
-    });
+    build_events(in);
     bus_watch(bus, on_bus_changed, in);
     build_api(in);
     in->people = people_new(&(PeopleOptions){
