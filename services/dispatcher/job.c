@@ -436,6 +436,10 @@ void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int6
     case REPLY_BAD_ADDRESS:
         row->state = LEDGER_FAILED;
         break;
+    case REPLY_ELSEWHERE: // no other vendor is there
+        row->state = LEDGER_FAILED;
+        break;
+    case REPLY_CONFIG:
     case REPLY_RETRY:
     case REPLY_THROTTLED:
         defer(job, rules, result, now_us);

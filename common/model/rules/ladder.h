@@ -61,6 +61,8 @@ typedef enum ReplyClass {
     REPLY_TERMINAL,    // can never succeed
     REPLY_BAD_ADDRESS, // terminal, and the address is the reason
                        // (5.1.1, 5.1.2, 5.1.3, 5.1.6, 5.1.10): suppressed later
+    REPLY_CONFIG,      // the credential, the sender or the account is at fault, never the message
+    REPLY_ELSEWHERE,   // terminal at this vendor only: another one may take it
 } ReplyClass;
 
 // enhanced: "4.2.2" or empty. Source: RFC 5321 4.2, RFC 3463.

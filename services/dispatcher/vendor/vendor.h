@@ -6,24 +6,7 @@
 // recipient without our knowing.
 #pragma once
 
-#include "common/base/str.h"
-#include "common/model/rules/ladder.h"
-
-typedef enum SendState {
-    SEND_ANSWERED, // the vendor took or rejected it, see code, text and class
-    SEND_UNSENT,   // surely not sent: the vendor could not be reached until give_up_at_ms, or the
-                   // claim ended before the mail was written
-    SEND_UNKNOWN,  // handed over whole, and the answer never came
-    SEND_RELEASED, // surely not sent: draining
-} SendState;
-
-// Slices are valid during the call of MailDone; text is one line of UTF-8 with addresses masked.
-typedef struct SendResult {
-    SendState state;
-    ReplyClass reply; // SEND_ANSWERED
-    uint32_t retry_after_ms;
-    Str code, enhanced, text;
-} SendResult;
+#include "common/vendor/send_result.h"
 
 typedef struct Mail Mail;
 typedef void (*MailDone)(void *ctx, Mail *mail, const SendResult *result);

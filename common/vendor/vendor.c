@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/vendor/vendor_api.h"
+
+#include "common/http/client/http_client.h"
+
+enum { RETRY_AFTER_MAX_S = 86400 };
+
+// The only list of vendors with an HTTP API.
+static const VendorApi *const vendors[] = {NULL};
+
+const VendorApi *vendor_at(size_t n)
+{
+    return n < sizeof vendors / sizeof *vendors ? vendors[n] : NULL;
+}
+
+const VendorApi *vendor_find(Str name)
+{
+    for (size_t n = 0; vendor_at(n) != NULL; n++) {
+        if (str_eq(name, str_from(vendors[n]->name))) {
+            return vendors[n];
+        }
+    }
+    return NULL;
+}
+
+static Str find(const VendorPair *pairs, size_t count, Str name, bool (*eq)(Str a, Str b))
+{
+    for (size_t i = 0; i < count; i++) {
+        if (eq(pairs[i].name, name)) {
+            return pairs[i].value;
+        }
+    }
+    return STR_EMPTY;
+}
+
+Str vendor_setting(const VendorAccount *account, Str name)
+{
+    return find(account->settings, account->setting_count, name, str_eq);
+}
+
+Str vendor_answer_header(const VendorAnswer *answer, Str name)
+{
+    return find(answer->headers, answer->header_count, name, str_eq_nocase);
+}
+
+uint32_t vendor_retry_after_ms(const VendorAnswer *answer)
+{
+    Str text = vendor_answer_header(answer, STR("retry-after"));
+    int64_t seconds = 0;
+    int64_t at_us = 0;
+    if (str_to_i64(text, &seconds) && seconds >= 0) {
+        return (uint32_t)(seconds < RETRY_AFTER_MAX_S ? seconds : RETRY_AFTER_MAX_S) * 1000;
+    }
+    if (!http_date_parse(text, &at_us) || at_us <= answer->read_us) {
+        return 0;
+    }
+    int64_t wait_ms = (at_us - answer->read_us) / 1000;
+    return (uint32_t)(wait_ms < RETRY_AFTER_MAX_S * 1000LL ? wait_ms : RETRY_AFTER_MAX_S * 1000LL);
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a vendor with an HTTP API is: pure functions over bytes. `build` makes the request for one
+// mail, `read` judges the answer, `verify` and `events` (vendor_callback.h) read what it calls
+// back. No I/O, no clock, no state: each is held to the vendor's own documents by vectors, and
+// fuzzed. When to send, over which connection, under which limit and what happens next belongs to
+// the dispatcher. Each vendor has a folder of its own; vendor_find() is the only place that lists
+// them.
+#pragma once
+
+#include "common/base/arena.h"
+#include "common/base/error.h"
+#include "common/vendor/send_result.h"
+
+enum {
+    VENDOR_NAME_MAX = 16,
+    VENDOR_KEY_MAX = 64, // an idempotency key: [A-Za-z0-9._-]
+    VENDOR_HEADERS_MAX = 24,
+    VENDOR_ADDRESSES_MAX = 50,
+    VENDOR_ATTACHMENTS_MAX = 20,
+    VENDOR_ANSWER_MAX = 65536, // of an answer's body; what is longer is cut
+};
+
+typedef struct VendorPair {
+    Str name, value;
+} VendorPair;
+
+typedef struct VendorAddress {
+    Str name, address; // name may be empty
+} VendorAddress;
+
+typedef struct VendorAttachment {
+    Str name, type; // "invoice.pdf", "application/pdf"
+    Str content_id; // of an inline image, without <>; empty: an attachment
+    Str bytes;
+} VendorAttachment;
+
+// One mail for one recipient. Texts are UTF-8 and were checked: addresses are mailboxes, no value
+// holds a line break.
+typedef struct VendorMail {
+    Str tenant, notification_id; // "ntf_..."
+    int32_t attempt;
+    Str key; // the claim's vendor_key: the same for each try of the same claim
+    Str category, template_key;
+    VendorAddress from, to;
+    Str reply_to;                  // empty: none
+    const VendorAddress *cc, *bcc; // they get this very mail
+    size_t cc_count, bcc_count;
+    Str return_path; // of the envelope; empty: the vendor's own
+    Str subject, html, text;
+    const VendorPair *headers; // beyond those above: List-Unsubscribe, Feedback-ID ...
+    size_t header_count;
+    const VendorAttachment *attachments;
+    size_t attachment_count;
+    Str message_id; // without <>
+    Str message; // the whole mail as bytes (headers, body, CRLF; DKIM-signed when a key is there),
+                 // without Bcc; empty unless the vendor's `whole` is set
+} VendorMail;
+
+// A credential, read from where its reference points. `settings` are its other words: "region",
+// "domain", "base_url" ...
+typedef struct VendorAccount {
+    Str name;   // the credential's
+    Str id;     // the public half, where there is one: SES's access key id; empty elsewhere
+    Str secret; // never logged
+    const VendorPair *settings;
+    size_t setting_count;
+} VendorAccount;
+
+// Empty when it is not set.
+Str vendor_setting(const VendorAccount *account, Str name);
+
+typedef struct VendorRequest {
+    const char *method; // "POST"
+    Str url;
+    VendorPair headers[VENDOR_HEADERS_MAX]; // beyond Host, User-Agent, Content-Length
+    size_t header_count;
+    Str body; // never empty: only a body keeps libcurl from sending twice (common/http/client)
+} VendorRequest;
+
+typedef struct VendorAnswer {
+    int status; // 100 to 599
+    const VendorPair *headers;
+    size_t header_count;
+    Str body;        // as much as was read
+    bool cut;        // the body ended early, or was longer than VENDOR_ANSWER_MAX
+    int64_t read_us; // when: for Retry-After as a date
+} VendorAnswer;
+
+// Empty when not there; names are compared without case.
+Str vendor_answer_header(const VendorAnswer *answer, Str name);
+// Of Retry-After, seconds or a date; 0: none. At most a day.
+uint32_t vendor_retry_after_ms(const VendorAnswer *answer);
+
+typedef struct VendorApi {
+    const char *name; // "sendgrid": in the ledger, in events, in routes
+    Channel channel;
+    const char *base_url;     // "https://api.sendgrid.com"; the credential's base_url wins
+    const char *const *needs; // settings that a credential must have, NULL at the end
+    bool needs_id;            // and an id
+    bool whole;               // build wants VendorMail.message
+    size_t message_max;       // bytes of the whole mail that it takes
+    size_t recipients_max;    // of to, cc and bcc together
+    // How long the same key is known there, in seconds: within it the same call sends nothing
+    // twice. 0: it knows no keys.
+    int64_t key_known_s;
+    // ERROR_PERMANENT names the field that the vendor cannot carry; ERROR_CONFIG the setting of the
+    // account. All of *ret lives in `arena` or is static.
+    bool (*build)(
+        const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+        VendorRequest *ret, Error *err);
+    // Never fails: an answer that says nothing is SEND_UNKNOWN or judged by its status alone.
+    // (500, 502, 504 and 408 are uncertain: SEND_UNKNOWN.) Slices live in `arena` or the answer.
+    void (*read)(const VendorAnswer *answer, Arena *arena, SendResult *ret);
+    // A call that proves the credential and sends nothing; NULL: there is none.
+    bool (*test)(
+        const VendorAccount *account, int64_t now_us, Arena *arena, VendorRequest *ret, Error *err);
+    // What asks whether a mail with an unknown outcome was taken, and its answer: 1 it was, 0 not
+    // found, -1 the answer does not say. NULL: it cannot be asked.
+    bool (*ask)(
+        const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+        VendorRequest *ret, Error *err);
+    int (*asked)(const VendorAnswer *answer, const VendorMail *mail, Arena *arena, SendResult *ret);
+} VendorApi;
+
+// NULL: no vendor with an HTTP API has this name.
+const VendorApi *vendor_find(Str name);
+// The n-th, for lists; NULL behind the last.
+const VendorApi *vendor_at(size_t n);
