@@ -112,9 +112,12 @@ void mask_addresses(Str text, char *out, size_t size)
         if (text.ptr[at] != '@') {
             continue;
         }
-        size_t begin = local_start(text, done, at);
+        size_t begin = local_start(text, done, at), first = at;
+        while (at + 1 < text.len && text.ptr[at + 1] == '@') {
+            at++; // "bob@@example.com": a vendor's text is often about an address that is none
+        }
         size_t end = domain_end(text, at);
-        if (begin == at || end == at + 1) {
+        if (begin == first || end == at + 1) {
             continue;
         }
         put(&to, str_slice(text, done, begin));

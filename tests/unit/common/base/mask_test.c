@@ -46,6 +46,8 @@ static void addresses_in_a_text_are_masked(void **state)
          "550 5.1.1 <ali***@example.com>: user unknown"},
         {"alice@a.org bob.b@b.org", "ali***@a.org bob***@b.org"},
         {"no address @ here", "no address @ here"},
+        {"Invalid 'To' address: 'alice@@a.org', bob@@",
+         "Invalid 'To' address: 'al***@a.org', bob@@"},
         {"bounce+alice=example.com@mx.org", "bou***@mx.org"},
         {"\"alice smith\"@example.com gone", "\"al***@example.com gone"},
         {"(alice@[192.0.2.1])", "(ali***@[192.0.2.1])"},
