@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/vendor/vendor_build.h"
+
+#include <assert.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/storage/sigv4.h"
+
+enum { BODY_MAX = 128 * 1024 * 1024, URL_MAX = 8192 };
+
+// ---- checks ----
+
+static bool is_url(Str text)
+{
+    return (str_starts(text, STR("https://")) || str_starts(text, STR("http://"))) &&
+           !str_has_control(text) && str_find(text, ' ') < 0;
+}
+
+bool vendor_check_account(const VendorApi *api, const VendorAccount *account, Error *err)
+{
+    Str base = vendor_setting(account, STR("base_url"));
+    if (account->secret.len == 0 || str_has_control(account->secret)) {
+        return error_set(
+            err, ERROR_CONFIG, "the credential '" STR_FMT "' of %s has %s", STR_ARG(account->name),
+            api->name, account->secret.len == 0 ? "no secret" : "a line break in its secret");
+    }
+    if (api->needs_id && (account->id.len == 0 || str_has_control(account->id))) {
+        return error_set(
+            err, ERROR_CONFIG, "the credential '" STR_FMT "' of %s needs an 'id'",
+            STR_ARG(account->name), api->name);
+    }
+    for (size_t i = 0; api->needs != NULL && api->needs[i] != NULL; i++) {
+        if (vendor_setting(account, str_from(api->needs[i])).len == 0) {
+            return error_set(
+                err, ERROR_CONFIG, "the credential '" STR_FMT "' of %s needs the setting '%s'",
+                STR_ARG(account->name), api->name, api->needs[i]);
+        }
+    }
+    if (base.len > 0 && !is_url(base)) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "the setting 'base_url' of the credential '" STR_FMT "' is not an http(s) URL",
+            STR_ARG(account->name));
+    }
+    return true;
+}
+
+bool vendor_setting_host(const VendorAccount *account, Str name, Str *ret, Error *err)
+{
+    Str text = vendor_setting(account, name);
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (!ascii_is_alnum(c) && c != '.' && c != '-') {
+            return error_set(
+                err, ERROR_CONFIG,
+                "the setting '" STR_FMT "' of the credential '" STR_FMT
+                "' may have letters, digits, '.' and '-' only",
+                STR_ARG(name), STR_ARG(account->name));
+        }
+    }
+    *ret = text;
+    return true;
+}
+
+static bool check_utf8(Str text, const char *field, Error *err)
+{
+    return str_is_utf8(text) ||
+           error_set(err, ERROR_PERMANENT, "the mail's '%s' is not UTF-8", field);
+}
+
+static bool check_address(const VendorAddress *address, const char *field, Error *err)
+{
+    if (address->address.len == 0) {
+        return error_set(err, ERROR_PERMANENT, "the mail's '%s' has no address", field);
+    }
+    return check_utf8(address->address, field, err) && check_utf8(address->name, field, err);
+}
+
+static bool check_addresses(const VendorApi *api, const VendorMail *mail, Error *err)
+{
+    size_t count = 1 + mail->cc_count + mail->bcc_count;
+    if (count > api->recipients_max) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "the mail has %zu recipients in 'to', 'cc' and 'bcc', and %s takes at most %zu", count,
+            api->name, api->recipients_max);
+    }
+    bool good = check_address(&mail->from, "from", err) && check_address(&mail->to, "to", err) &&
+                check_utf8(mail->reply_to, "reply_to", err);
+    for (size_t i = 0; good && i < mail->cc_count; i++) {
+        good = check_address(&mail->cc[i], "cc", err);
+    }
+    for (size_t i = 0; good && i < mail->bcc_count; i++) {
+        good = check_address(&mail->bcc[i], "bcc", err);
+    }
+    return good;
+}
+
+// What a vendor writes itself out of the mail's fields.
+static bool is_written_by_vendor(Str name)
+{
+    static const char *const names[] = {"From",         "To",           "Cc",
+                                        "Bcc",          "Subject",      "Reply-To",
+                                        "Received",     "Content-Type", "Content-Transfer-Encoding",
+                                        "MIME-Version", "Return-Path",  "DKIM-Signature",
+                                        "Message-ID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (str_eq_nocase(name, str_from(names[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool check_headers(const VendorApi *api, const VendorMail *mail, Error *err)
+{
+    for (size_t i = 0; i < mail->header_count; i++) {
+        const VendorPair *header = &mail->headers[i];
+        if (header->name.len == 0 || is_written_by_vendor(header->name)) {
+            return error_set(
+                err, ERROR_PERMANENT, "the mail's header '" STR_FMT "' cannot be set at %s",
+                STR_ARG(header->name), api->name);
+        }
+        if (!check_utf8(header->name, "headers", err) ||
+            !check_utf8(header->value, "headers", err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static size_t base64_length(size_t bytes)
+{
+    return (bytes + 2) / 3 * 4;
+}
+
+static size_t parts_size(const VendorMail *mail)
+{
+    size_t size = mail->subject.len + mail->html.len + mail->text.len;
+    for (size_t i = 0; i < mail->header_count; i++) {
+        size += mail->headers[i].name.len + mail->headers[i].value.len;
+    }
+    for (size_t i = 0; i < mail->attachment_count; i++) {
+        size += base64_length(mail->attachments[i].bytes.len) + mail->attachments[i].name.len;
+    }
+    return size;
+}
+
+static bool check_size(const VendorApi *api, size_t size, const char *fields, Error *err)
+{
+    return size <= api->message_max ||
+           error_set(
+               err, ERROR_PERMANENT, "the mail's %s have %zu bytes, and %s takes at most %zu",
+               fields, size, api->name, api->message_max);
+}
+
+static bool check_parts(const VendorApi *api, const VendorMail *mail, Error *err)
+{
+    if (mail->html.len == 0 && mail->text.len == 0) {
+        return error_set(
+            err, ERROR_PERMANENT, "the mail has neither 'html' nor 'text', and %s needs one",
+            api->name);
+    }
+    bool good = check_size(api, parts_size(mail), "'html', 'text' and 'attachments'", err) &&
+                check_utf8(mail->subject, "subject", err) && check_utf8(mail->html, "html", err) &&
+                check_utf8(mail->text, "text", err) &&
+                check_utf8(mail->message_id, "message_id", err) && check_headers(api, mail, err);
+    for (size_t i = 0; good && i < mail->attachment_count; i++) {
+        const VendorAttachment *attachment = &mail->attachments[i];
+        good = check_utf8(attachment->name, "attachments", err) &&
+               check_utf8(attachment->type, "attachments", err) &&
+               check_utf8(attachment->content_id, "attachments", err);
+    }
+    return good;
+}
+
+bool vendor_check_mail(
+    const VendorApi *api, const VendorMail *mail, const VendorAccount *account, Error *err)
+{
+    if (!vendor_check_account(api, account, err) || !check_addresses(api, mail, err)) {
+        return false;
+    }
+    if (!api->whole) {
+        return check_parts(api, mail, err);
+    }
+    if (mail->message.len == 0) {
+        return error_set(err, ERROR_PERMANENT, "the mail has no 'message'");
+    }
+    return check_size(api, mail->message.len, "headers, body and attachments", err);
+}
+
+bool vendor_check_extensions(
+    const VendorApi *api, const VendorMail *mail, const char *const *refused, Error *err)
+{
+    for (size_t i = 0; i < mail->attachment_count; i++) {
+        Str rest = mail->attachments[i].name, last = STR_EMPTY;
+        bool has_dot = str_find(rest, '.') >= 0;
+        while (has_dot && str_split(&rest, '.', &last)) {
+        }
+        for (size_t j = 0; has_dot && refused[j] != NULL; j++) {
+            if (str_eq_nocase(last, str_from(refused[j]))) {
+                return error_set(
+                    err, ERROR_PERMANENT, "%s takes no attachment of the type '.%s': '" STR_FMT "'",
+                    api->name, refused[j], STR_ARG(str_slice(mail->attachments[i].name, 0, 80)));
+            }
+        }
+    }
+    return true;
+}
+
+// ---- pieces of a request ----
+
+Str vendor_url(const VendorAccount *account, Str fallback, Str path, Arena *arena)
+{
+    Str base = vendor_setting(account, STR("base_url"));
+    base = base.len > 0 ? base : fallback;
+    while (str_ends(base, STR("/"))) {
+        base.len--;
+    }
+    return str_from(arena_printf(arena, STR_FMT STR_FMT, STR_ARG(base), STR_ARG(path)));
+}
+
+Str vendor_encode(Str text, Arena *arena)
+{
+    Buf out;
+    buf_init(&out, URL_MAX);
+    sigv4_encode(text, false, &out);
+    Str encoded = arena_str(arena, buf_view(&out));
+    buf_done(&out);
+    return encoded;
+}
+
+void vendor_add_header(VendorRequest *request, Str name, Str value)
+{
+    assert(request->header_count < VENDOR_HEADERS_MAX);
+    request->headers[request->header_count++] = (VendorPair){name, value};
+}
+
+void vendor_add_authorization(VendorRequest *request, const char *scheme, Str value, Arena *arena)
+{
+    Str text = str_from(arena_printf(arena, "%s " STR_FMT, scheme, STR_ARG(value)));
+    vendor_add_header(request, STR("Authorization"), text);
+}
+
+Str vendor_base64(Str bytes, Arena *arena)
+{
+    assert(bytes.len < BODY_MAX);
+    size_t length = base64_length(bytes.len);
+    unsigned char *out = arena_alloc(arena, length + 1);
+    EVP_EncodeBlock(out, (const unsigned char *)bytes.ptr, (int)bytes.len);
+    return str_of(out, length);
+}
+
+// Atoms and blanks, or more than ASCII: everything that may stand without quotes.
+static bool is_plain_name(Str name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        if (!ascii_is_alnum(c) && (unsigned char)c < 0x80 &&
+            (c == '\0' || strchr(" !#$%&'*+-/=?^_`{|}~", c) == NULL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+Str vendor_mailbox(const VendorAddress *address, Arena *arena)
+{
+    Str name = address->name;
+    if (name.len == 0) {
+        return address->address;
+    }
+    if (is_plain_name(name)) {
+        return str_from(arena_printf(
+            arena, STR_FMT " <" STR_FMT ">", STR_ARG(name), STR_ARG(address->address)));
+    }
+    char *quoted = arena_alloc(arena, 2 * name.len);
+    size_t length = 0;
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.ptr[i] == '"' || name.ptr[i] == '\\') {
+            quoted[length++] = '\\';
+        }
+        quoted[length++] = name.ptr[i];
+    }
+    Str inner = str_of(quoted, length);
+    return str_from(arena_printf(
+        arena, "\"" STR_FMT "\" <" STR_FMT ">", STR_ARG(inner), STR_ARG(address->address)));
+}
+
+Str vendor_attempt(const VendorMail *mail, Arena *arena)
+{
+    return str_from(arena_printf(arena, "%d", mail->attempt));
+}
+
+// ---- JSON ----
+
+json_t *vendor_json_str(Str text)
+{
+    return json_stringn_nocheck(text.ptr, text.len);
+}
+
+void vendor_json_put(json_t *object, const char *name, json_t *value)
+{
+    int rc = json_object_set_new_nocheck(object, name, value);
+    assert(rc == 0); // memory is out: a mail without one of its fields must not go out
+}
+
+void vendor_json_put_str(json_t *object, const char *name, Str text)
+{
+    vendor_json_put(object, name, vendor_json_str(text));
+}
+
+void vendor_json_put_some(json_t *object, const char *name, Str text)
+{
+    if (text.len > 0) {
+        vendor_json_put_str(object, name, text);
+    }
+}
+
+void vendor_json_put_list(json_t *object, const char *name, json_t *array)
+{
+    if (json_array_size(array) > 0) {
+        vendor_json_put(object, name, array);
+    } else {
+        json_decref(array);
+    }
+}
+
+void vendor_json_add(json_t *array, json_t *value)
+{
+    int rc = json_array_append_new(array, value);
+    assert(rc == 0);
+}
+
+json_t *vendor_json_list(json_t *value)
+{
+    json_t *list = json_array();
+    vendor_json_add(list, value);
+    return list;
+}
+
+json_t *vendor_json_pair(const char *a, Str a_text, const char *b, Str b_text)
+{
+    json_t *object = json_object();
+    vendor_json_put_str(object, a, a_text);
+    vendor_json_put_str(object, b, b_text);
+    return object;
+}
+
+static int on_json_piece(const char *text, size_t size, void *ctx)
+{
+    return buf_append(ctx, text, size) ? 0 : -1;
+}
+
+void vendor_set_json(VendorRequest *request, json_t *root, Arena *arena)
+{
+    Buf out;
+    buf_init(&out, BODY_MAX);
+    int rc = json_dump_callback(root, on_json_piece, &out, JSON_COMPACT);
+    assert(rc == 0); // the mail's size was checked
+    json_decref(root);
+    arena_own(arena, free, out.ptr);
+    request->body = buf_view(&out);
+    vendor_add_header(request, STR("Content-Type"), STR("application/json"));
+}
