@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routes: which vendors take a mail, in which order. The entries cfg.route.<tenant>.<key> and
+// cfg.credential.<tenant>.<vendor>.<name> in memory, and the choice for one mail. The tenant's own
+// routes come before the platform's, of one owner by position and key; the first that matches
+// counts. Of a route its steps are taken in order; within a step the weights decide by a hash of
+// the notification's id, so the same mail always gets the same order. Pure: no I/O, no clock.
+#pragma once
+
+#include "common/base/arena.h"
+#include "common/base/error.h"
+#include "common/routing/routing_next.h"
+#include "stentor/v1/config.pb-c.h"
+
+enum {
+    ROUTE_VENDORS_MAX = 8,
+    ROUTES_MAX = 1000,      // of one owner
+    CREDENTIALS_MAX = 1000, // of one owner
+    ROUTE_AVOID_MAX = 8,
+    ROUTE_VENDORS_DEFAULT = 2, // max_vendors
+    ROUTE_NAME_MAX = 64,
+    CREDENTIAL_NAME_MAX = 32,
+    CREDENTIAL_SETTINGS_MAX = 16,
+};
+
+#define ROUTING_PLATFORM "platform"
+#define ROUTING_SMTP "smtp" // the vendor of the dispatcher's own options: it needs no credential
+
+typedef Stentor__V1__Route RouteEntry;
+typedef Stentor__V1__VendorCredential CredentialEntry;
+
+// The vendor is "smtp" or one of vendor_find().
+bool routing_is_vendor(Str vendor);
+Channel routing_vendor_channel(Str vendor); // CHANNEL_NONE: it is none
+bool routing_is_name(Str name, size_t max); // [a-z0-9_-]{1,max}
+
+// PERMANENT; the text begins with the field's name: "vendors[1].vendor: ...".
+bool route_check(const RouteEntry *route, Error *err);
+// All but the reference, which common/credential reads. PERMANENT likewise.
+bool credential_entry_check(const CredentialEntry *credential, Error *err);
+
+typedef struct Routes Routes;
+Routes *routes_new(void);
+void routes_free(Routes *routes); // NULL-safe
+// An entry of CONFIG; an empty payload removes it. PERMANENT: it cannot be read or is wrong, and
+// what was there stays.
+bool routes_changed(Routes *routes, Str tenant, Str key, Str payload, Error *err);
+// key: "<vendor>.<name>".
+bool routes_credential_changed(Routes *routes, Str tenant, Str key, Str payload, Error *err);
+
+// NULL: not there. Borrowed until the next change.
+const RouteEntry *routes_get(const Routes *routes, Str tenant, Str key);
+const CredentialEntry *routes_credential(const Routes *routes, Str tenant, Str vendor, Str name);
+// Whose secret a mail of the tenant is sent with: the one of that name, or with an empty name the
+// active one; the tenant's own before the platform's. A revoked or staged one is none. NULL: none.
+const CredentialEntry *routes_account(const Routes *routes, Str tenant, Str vendor, Str name);
+// The newest superseded one of the same owner and vendor: what takes over when `active` is refused
+// within 60 s of its promotion. NULL: none.
+const CredentialEntry *routes_predecessor(const Routes *routes, const CredentialEntry *active);
+
+// How a vendor's credential stands now.
+typedef enum VendorStanding {
+    STANDING_UP,
+    STANDING_DEGRADED, // counts a tenth of its weight
+    STANDING_OPEN,     // its breaker is
+    STANDING_DISABLED, // suspended by an operator
+} VendorStanding;
+
+// credential: NULL for smtp.
+typedef VendorStanding (*RouteStanding)(void *ctx, Str vendor, const CredentialEntry *credential);
+
+typedef struct RouteQuestion {
+    Str tenant;
+    Channel channel;
+    Category category;
+    Str domain;  // of an e-mail address; compared without case
+    Str country; // of a phone number, "DE"
+    Str notification_id;
+    const Str *avoid; // vendors that have refused it
+    size_t avoid_count;
+    RouteStanding standing; // NULL: all are up
+    void *ctx;
+} RouteQuestion;
+
+typedef struct RoutePick {
+    Str vendor;
+    const CredentialEntry *credential; // NULL: smtp
+    VendorStanding standing;
+} RoutePick;
+
+typedef struct RouteChoice {
+    const RouteEntry *route;            // NULL: none matches, and nothing is picked
+    RoutePick picks[ROUTE_VENDORS_MAX]; // in the order in which they are tried
+    size_t count;
+    // All that are left are open or suspended: picks[0] is the one to wait for.
+    bool waits;
+    RoutingRules rules;
+} RouteChoice;
+
+// Slices and entries are borrowed from `routes` until its next change. An avoided vendor, one
+// without a credential, and one beyond max_vendors (avoided ones count) are left out; an open or
+// suspended one too when the route falls back on `open`, else it keeps its place and `waits`.
+void routes_choose(const Routes *routes, const RouteQuestion *question, RouteChoice *ret);
