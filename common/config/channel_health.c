@@ -46,11 +46,44 @@ bool channel_health_event(
     }
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
     char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
-    subject_config(subject, CHANNEL_HEALTH_KIND, STR(CHANNEL_HEALTH_TENANT), str_from(key));
+    subject_config(subject, CHANNEL_HEALTH_KIND, str_from(entry->tenant), str_from(key));
     const char *what = arena_printf(
         arena, "%" PRId64 "/%" PRId64 "/%s", entry->down_since_us, entry->changed_at_us,
         entry->noted_by);
     event_id_derive("health", str_from(subject), str_from(what), event_id);
     *ret = (BusOut){.subject = subject, .event_id = str_from(event_id), .payload = payload};
     return true;
+}
+
+ChannelStatus channel_health_status(const Stentor__V1__ChannelHealth *entry, int64_t now_us)
+{
+    switch (entry->status) {
+    case STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_DISABLED:
+        if (entry->until_us == 0 || now_us < entry->until_us) {
+            return CHANNEL_DISABLED;
+        }
+        break;
+    case STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_DEGRADED:
+        return CHANNEL_DEGRADED;
+    case STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_DOWN:
+        return CHANNEL_DOWN;
+    default:
+        break;
+    }
+    return entry->down_since_us > 0 ? CHANNEL_DOWN : CHANNEL_ACTIVE;
+}
+
+const char *channel_status_name(ChannelStatus status)
+{
+    switch (status) {
+    case CHANNEL_ACTIVE:
+        return "active";
+    case CHANNEL_DEGRADED:
+        return "degraded";
+    case CHANNEL_DOWN:
+        return "down";
+    case CHANNEL_DISABLED:
+        return "disabled";
+    }
+    return "";
 }

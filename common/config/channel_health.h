@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a channel's vendor can be reached, as an entry of CONFIG:
-// cfg.channel_health.platform.<channel>_<vendor>. Dispatchers store it when that changes, and who
-// asks why a notification waits reads it. It is a state and no setting: it decides nothing.
+// cfg.channel_health.<tenant>.<channel>_<vendor>; tenant "platform": the installation's.
+// Dispatchers store it when that changes, and who asks why a notification waits reads it. It is a
+// state and no setting, but for one thing: an operator suspends a vendor by status `disabled`,
+// until a time or until it is resumed.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -19,3 +21,14 @@ bool channel_health_key(char out[CHANNEL_HEALTH_KEY_SIZE], Channel channel, Str 
 // The event that stores the entry; it lives in `arena`. PERMANENT: it has no key.
 bool channel_health_event(
     const Stentor__V1__ChannelHealth *entry, Arena *arena, BusOut *ret, Error *err);
+
+typedef enum ChannelStatus {
+    CHANNEL_ACTIVE,
+    CHANNEL_DEGRADED,
+    CHANNEL_DOWN,
+    CHANNEL_DISABLED,
+} ChannelStatus;
+
+// What the entry says now: a suspension whose time is over says what down_since_us does.
+ChannelStatus channel_health_status(const Stentor__V1__ChannelHealth *entry, int64_t now_us);
+const char *channel_status_name(ChannelStatus status); // "active" ...

@@ -33,6 +33,8 @@ TENANT_OF(tenant_of_suppression, Stentor__V1__Suppression)
 TENANT_OF(tenant_of_inbound, Stentor__V1__InboundKey)
 TENANT_OF(tenant_of_health, Stentor__V1__ChannelHealth)
 TENANT_OF(tenant_of_asset, Stentor__V1__TemplateAsset)
+TENANT_OF(tenant_of_credential, Stentor__V1__VendorCredential)
+TENANT_OF(tenant_of_route, Stentor__V1__Route)
 
 static const char *key_of_tenant(const ProtobufCMessage *message, Arena *arena)
 {
@@ -101,8 +103,7 @@ static const char *key_of_health(const ProtobufCMessage *message, Arena *arena)
 {
     const Stentor__V1__ChannelHealth *entry = (const Stentor__V1__ChannelHealth *)message;
     char key[CHANNEL_HEALTH_KEY_SIZE];
-    bool named = channel_health_key(key, (Channel)entry->channel, str_from(entry->vendor)) &&
-                 str_eq(str_from(entry->tenant), STR(CHANNEL_HEALTH_TENANT));
+    bool named = channel_health_key(key, (Channel)entry->channel, str_from(entry->vendor));
     return named ? arena_cstr(arena, str_from(key)) : "";
 }
 
@@ -115,6 +116,30 @@ static const char *key_of_asset(const ProtobufCMessage *message, Arena *arena)
                  asset_type_from_name(str_from(asset->content_type)) != ASSET_NONE &&
                  asset->size_bytes > 0 && asset->size_bytes <= ASSET_BYTES_MAX;
     return whole ? asset->name : "";
+}
+
+static bool is_plain(Str name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        if (!((c >= 'a' && c <= 'z') || ascii_is_digit(c) || c == '_' || c == '-')) {
+            return false;
+        }
+    }
+    return name.len > 0;
+}
+
+static const char *key_of_credential(const ProtobufCMessage *message, Arena *arena)
+{
+    const Stentor__V1__VendorCredential *entry = (const Stentor__V1__VendorCredential *)message;
+    bool named = is_plain(str_from(entry->vendor)) && is_plain(str_from(entry->name));
+    return named ? arena_printf(arena, "%s.%s", entry->vendor, entry->name) : "";
+}
+
+static const char *key_of_route(const ProtobufCMessage *message, Arena *arena)
+{
+    (void)arena;
+    return ((const Stentor__V1__Route *)message)->key;
 }
 
 static const char *tenant_of_register(const ProtobufCMessage *message)
@@ -140,6 +165,8 @@ static const Kind kinds[] = {
     {"inbound",     &stentor__v1__inbound_key__descriptor,      tenant_of_inbound,     key_of_inbound,     NULL},
     {CHANNEL_HEALTH_KIND, &stentor__v1__channel_health__descriptor, tenant_of_health, key_of_health,   NULL},
     {"asset",       &stentor__v1__template_asset__descriptor,   tenant_of_asset,       key_of_asset,       NULL},
+    {"credential",  &stentor__v1__vendor_credential__descriptor, tenant_of_credential, key_of_credential,  NULL},
+    {"route",       &stentor__v1__route__descriptor,            tenant_of_route,       key_of_route,       NULL},
     {KEY_REGISTER_KIND, &stentor__v1__master_keys__descriptor,  tenant_of_register,    key_of_register,    NULL},
 };
 // clang-format on

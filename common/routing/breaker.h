@@ -5,7 +5,7 @@
 // time; the third success closes it, with a slow start of 1, 2, 4 .. sends a second. A refused
 // credential (CONFIG) opens it at once, until the credential changes or each 15 min. Pure: time and
 // chance are arguments; one breaker for each (owner, channel, vendor, credential) in each replica,
-// and what one finds the others are told (breaker_hear).
+// and what one finds the others hear (breaker_hear).
 #pragma once
 
 #include <stdbool.h>

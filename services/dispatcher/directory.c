@@ -144,7 +144,10 @@ static bool put_channel(Directory *directory, Str key, const BusMessage *message
         return false;
     }
     ChannelState *state = xcalloc(1, sizeof *state);
-    *state = (ChannelState){entry->down_since_us, entry->changed_at_us, message->sequence};
+    bool disabled = entry->status == STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_DISABLED;
+    int64_t until_us = entry->until_us > 0 ? entry->until_us : INT64_MAX;
+    *state = (ChannelState){
+        entry->down_since_us, entry->changed_at_us, message->sequence, disabled ? until_us : 0};
     map_put(directory->channels, key, state);
     return true;
 }
@@ -163,7 +166,7 @@ bool directory_changed(
     if (str_eq(kind, STR("suppression"))) {
         return suppression_apply(directory->suppressions, tenant, key, message, err);
     }
-    if (str_eq(kind, STR(CHANNEL_HEALTH_KIND))) {
+    if (str_eq(kind, STR(CHANNEL_HEALTH_KIND)) && str_eq(tenant, STR(CHANNEL_HEALTH_TENANT))) {
         return put_channel(directory, key, message, err);
     }
     return true;

@@ -39,9 +39,10 @@ const BodyPrefix *directory_prefix(
 
 // What CONFIG says of a channel's vendor (common/config/channel_health.h); key "email_smtp".
 typedef struct ChannelState {
-    int64_t down_since_us; // 0: nothing is known against it
-    int64_t changed_at_us; // 0: there is no entry
-    uint64_t sequence;     // of the entry
+    int64_t down_since_us;     // 0: nothing is known against it
+    int64_t changed_at_us;     // 0: there is no entry
+    uint64_t sequence;         // of the entry
+    int64_t disabled_until_us; // an operator has suspended it; 0: not; INT64_MAX: until resumed
 } ChannelState;
 ChannelState directory_channel(const Directory *directory, Str key);
 

@@ -27,6 +27,9 @@ struct Health {
 
 HealthMove health_decide(const VendorHealth *own, const ChannelState *known, int64_t now_us)
 {
+    if (known->disabled_until_us > now_us) {
+        return HEALTH_STAY; // an operator's word stands until its time is over
+    }
     if (own->down_since_us == 0) {
         bool ended = known->down_since_us > 0 && own->reached_at_us > known->changed_at_us;
         return ended ? HEALTH_UP : HEALTH_STAY;

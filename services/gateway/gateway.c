@@ -120,7 +120,8 @@ static void on_entry_taken(void *ctx, Str kind, Str tenant, Str key, const BusMe
         tenant_api_changed(g->tenants, tenant, message->payload, message->sequence);
     } else if (str_eq(kind, STR("apikey"))) {
         api_keys_api_changed(g->api_keys, tenant, key, message->payload, message->sequence);
-    } else if (str_eq(kind, STR(CHANNEL_HEALTH_KIND))) {
+    } else if (
+        str_eq(kind, STR(CHANNEL_HEALTH_KIND)) && str_eq(tenant, STR(CHANNEL_HEALTH_TENANT))) {
         notification_api_changed(&g->notifications, key, message->payload);
     } else if (str_eq(kind, STR("asset"))) {
         Error err = {0}; // config_entry.h believes it, so there is none

@@ -22,13 +22,14 @@ static const NatsRights rights[] = {
     // The gateway writes configuration and recipients, and nothing that becomes a mail. It reads tenants' events.
     {"stentor-gateway",
      "ppl.* cfg.suppression.> cfg.trigger.> cfg.resolver.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> cfg.asset.> "
+     "cfg.route.> cfg.credential.> cfg.channel_health.*.* "
      "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
      "ntf.dead.gateway.* ntf.inhand.gateway.*",
      "EVENTS", "CONFIG IN_HAND", NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},
     {"stentor-dispatcher",
-     "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.> cfg.channel_health.platform.* ntf.inhand.dispatcher.*",
+     "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.> cfg.channel_health.*.* ntf.inhand.dispatcher.*",
      RENDEREDS " SETTLE", "CONFIG EVENTS IN_HAND", NULL},
     {"stentor-webhook-receiver",
      "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.* ntf.inhand.webhook-receiver.*",

@@ -12,6 +12,25 @@ typedef struct Channels {
     int down;
 } Channels;
 
+static void say_suspended(Channels *channels, const Stentor__V1__ChannelHealth *entry)
+{
+    Arena *arena = channels->doctor->cli->arena;
+    char until[CLOCK_RFC3339_SIZE] = "it is resumed";
+    if (entry->until_us > 0) {
+        clock_format(entry->until_us, until);
+    }
+    channels->down++;
+    doctor_say(
+        channels->doctor, arena_printf(arena, "channel %s", channel_name((Channel)entry->channel)),
+        CHECK_FAIL,
+        arena_printf(
+            arena,
+            "%.32s of '%.64s' is suspended by %.64s until %s: %.*s (HINT: stentor channel resume "
+            "%.32s)",
+            entry->vendor, entry->tenant, entry->noted_by, until, CHANNEL_HEALTH_REASON_MAX,
+            entry->reason, entry->vendor));
+}
+
 static bool take_health(void *ctx, const BusMessage *message, const char *reason, Error *err)
 {
     (void)err;
@@ -19,15 +38,22 @@ static bool take_health(void *ctx, const BusMessage *message, const char *reason
     Arena *arena = channels->doctor->cli->arena;
     const Stentor__V1__ChannelHealth *entry = (const Stentor__V1__ChannelHealth *)event_unpack(
         &stentor__v1__channel_health__descriptor, message->payload, arena, NULL);
-    if (reason != NULL || entry == NULL || entry->down_since_us == 0) {
+    if (reason != NULL || entry == NULL) {
         return true; // what cannot be read is a line of its own (check_config)
+    }
+    ChannelStatus status = channel_health_status(entry, clock_now_us());
+    if (status == CHANNEL_DISABLED) {
+        say_suspended(channels, entry);
+    }
+    if (status == CHANNEL_DISABLED || entry->down_since_us == 0) {
+        return true;
     }
     char since[CLOCK_RFC3339_SIZE];
     clock_format(entry->down_since_us, since);
     channels->down++;
     doctor_say(
-        channels->doctor,
-        arena_printf(arena, "channel %s", channel_name((Channel)entry->channel)), CHECK_FAIL,
+        channels->doctor, arena_printf(arena, "channel %s", channel_name((Channel)entry->channel)),
+        CHECK_FAIL,
         arena_printf(
             arena,
             "%.32s cannot be reached since %s (%s): %.*s. Notifications wait and are sent when it "

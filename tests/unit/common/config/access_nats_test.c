@@ -117,6 +117,9 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-gateway", "cfg.apikey.acme.k1");
     assert_allowed("stentor-gateway", "cfg.inbound.acme.sendgrid");
     assert_allowed("stentor-gateway", "cfg.asset.acme.logo.png");
+    assert_allowed("stentor-gateway", "cfg.route.acme.main");
+    assert_allowed("stentor-gateway", "cfg.credential.acme.sendgrid.main");
+    assert_allowed("stentor-gateway", "cfg.channel_health.acme.email_sendgrid");
     assert_allowed("stentor-gateway", "ppl.acme");
     assert_allowed("stentor-ingest", "ntf.rendered.normal.acme"); // a failed mail, sent again
     assert_allowed("stentor-renderer", "ntf.rendered.low.acme");
@@ -150,6 +153,8 @@ static void services_publish_nothing_else(void **state)
     assert_refused("stentor-dispatcher", "ntf.rendered.normal.acme");
     assert_refused("stentor-renderer", "ntf.request.normal.acme");
     assert_refused("stentor-dispatcher", "cfg.template.acme.welcome");
+    assert_refused("stentor-dispatcher", "cfg.route.acme.main");
+    assert_refused("stentor-dispatcher", "cfg.credential.acme.sendgrid.main");
     assert_refused("stentor-archiver", "ntf.status.acme.email.sent");
     assert_refused("stentor-cli", "$JS.API.STREAM.PURGE.DEAD");
     // what goes through the API, or is the admin's
@@ -161,6 +166,8 @@ static void services_publish_nothing_else(void **state)
         "suppression.acme.email.any.00",
         "inbound.acme.sendgrid",
         "asset.acme.logo.png",
+        "route.acme.main",
+        "credential.acme.sendgrid.main",
         "keys.platform.master"};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         char subject[128];
@@ -183,6 +190,8 @@ static void gateway_and_ingest_share_no_right_to_publish(void **state)
         "cfg.suppression.acme.x",
         "cfg.apikey.acme.k1",
         "cfg.inbound.acme.sendgrid",
+        "cfg.route.acme.main",
+        "cfg.credential.acme.sendgrid.main",
         "cfg.asset.acme.logo.png"};
     for (size_t i = 0; i < sizeof managing / sizeof managing[0]; i++) {
         assert_refused("stentor-ingest", managing[i]);

@@ -55,7 +55,8 @@ static void an_entry_goes_where_readers_believe_it(void **state)
 static void a_vendor_that_is_no_token_has_no_entry(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", "a.b", "A", "a b", "*", "123456789012345678901234567890123"};
+    static const char *const bad[] = {"",    "a.b", "A",
+                                      "a b", "*",   "123456789012345678901234567890123"};
     Arena *arena = arena_new(0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         Stentor__V1__ChannelHealth health = entry("platform", bad[i]);
@@ -67,11 +68,45 @@ static void a_vendor_that_is_no_token_has_no_entry(void **state)
     arena_free(arena);
 }
 
+static void a_tenant_s_own_vendor_has_an_entry_of_its_own(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Stentor__V1__ChannelHealth own = entry("acme", "sendgrid");
+    BusOut out;
+    ConfigName name;
+    Error err = {0};
+    assert_true(channel_health_event(&own, arena, &out, &err));
+    assert_string_equal(out.subject, "cfg.channel_health.acme.email_sendgrid");
+    BusMessage message = {
+        .subject = str_from(out.subject), .payload = out.payload, .event_id = out.event_id};
+    assert_true(config_entry_check(&message, &name, arena, &err));
+    arena_free(arena);
+}
+
+static void a_suspension_ends_with_its_time(void **state)
+{
+    (void)state;
+    Stentor__V1__ChannelHealth health = entry("platform", "smtp");
+    assert_int_equal(channel_health_status(&health, 10), CHANNEL_DOWN);
+    health.status = STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_DISABLED;
+    assert_int_equal(channel_health_status(&health, 10), CHANNEL_DISABLED);
+    health.until_us = 20;
+    assert_int_equal(channel_health_status(&health, 19), CHANNEL_DISABLED);
+    assert_int_equal(channel_health_status(&health, 20), CHANNEL_DOWN);
+    health.down_since_us = 0;
+    assert_int_equal(channel_health_status(&health, 20), CHANNEL_ACTIVE);
+    health.status = STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_DEGRADED;
+    assert_string_equal(channel_status_name(channel_health_status(&health, 20)), "degraded");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_entry_goes_where_readers_believe_it),
         cmocka_unit_test(a_vendor_that_is_no_token_has_no_entry),
+        cmocka_unit_test(a_tenant_s_own_vendor_has_an_entry_of_its_own),
+        cmocka_unit_test(a_suspension_ends_with_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

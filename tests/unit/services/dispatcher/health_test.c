@@ -58,10 +58,22 @@ static void the_line_says_since_when_why_and_how_much_waits(void **state)
     buf_done(&text);
 }
 
+static void a_suspended_vendor_is_not_spoken_for_until_its_time_is_over(void **state)
+{
+    (void)state;
+    VendorHealth own = {.down_since_us = 900 * INT64_C(1000000)};
+    ChannelState known = {.disabled_until_us = INT64_MAX};
+    int64_t now_us = 1000 * INT64_C(1000000);
+    assert_int_equal(health_decide(&own, &known, now_us), HEALTH_STAY);
+    known.disabled_until_us = now_us;
+    assert_int_equal(health_decide(&own, &known, now_us), HEALTH_DOWN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_entry_speaks_for_all_replicas),
+        cmocka_unit_test(a_suspended_vendor_is_not_spoken_for_until_its_time_is_over),
         cmocka_unit_test(the_line_says_since_when_why_and_how_much_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
