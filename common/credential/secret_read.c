@@ -60,9 +60,9 @@ void secret_shown(const Reference *reference, char out[SECRET_SHOWN_MAX])
 {
     static const char *const schemes[] = {
         [REFERENCE_FILE] = "file", [REFERENCE_ENV] = "env", [REFERENCE_EXEC] = "exec"};
+    Str place = str_slice(reference->place, 0, 100);
     (void)snprintf(
-        out, SECRET_SHOWN_MAX, "%s:%.*s%s", schemes[reference->kind],
-        (int)(reference->place.len < 100 ? reference->place.len : 100), reference->place.ptr,
+        out, SECRET_SHOWN_MAX, "%s:" STR_FMT "%s", schemes[reference->kind], STR_ARG(place),
         reference->argument_count > 0 ? " ..." : "");
 }
 

@@ -208,32 +208,83 @@ const CredentialEntry *routes_credential(const Routes *routes, Str tenant, Str v
     return NULL;
 }
 
+static bool is_promoted(const CredentialEntry *entry)
+{
+    return entry->state == STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_ACTIVE;
+}
+
+static bool is_in_force(const CredentialEntry *entry)
+{
+    return is_promoted(entry) ||
+           entry->state == STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_SUPERSEDED;
+}
+
+static bool is_newer(const CredentialEntry *entry, const CredentialEntry *than)
+{
+    if (than == NULL || entry->changed_at_us != than->changed_at_us) {
+        return than == NULL || entry->changed_at_us > than->changed_at_us;
+    }
+    return strcmp(entry->name, than->name) > 0;
+}
+
+// but: passed over.
 static const CredentialEntry *newest_of(
-    const Owner *owner, Str vendor, Stentor__V1__CredentialState state)
+    const Owner *owner, Str vendor, bool (*fits)(const CredentialEntry *entry),
+    const CredentialEntry *but)
 {
     const CredentialEntry *newest = NULL;
     for (size_t i = 0; owner != NULL && i < owner->credentials.count; i++) {
         const CredentialEntry *entry = credential_at(owner, i);
-        bool fits = entry->state == state && str_eq(str_from(entry->vendor), vendor);
-        if (fits && (newest == NULL || entry->changed_at_us > newest->changed_at_us)) {
+        if (entry != but && fits(entry) && str_eq(str_from(entry->vendor), vendor) &&
+            is_newer(entry, newest)) {
             newest = entry;
         }
     }
     return newest;
 }
 
+Stentor__V1__CredentialState routes_credential_state(
+    const Routes *routes, const CredentialEntry *credential)
+{
+    const CredentialEntry *active = newest_of(
+        map_get(routes->owners, str_from(credential->tenant)), str_from(credential->vendor),
+        is_promoted, NULL);
+    bool passed = is_promoted(credential) && active != NULL && is_newer(active, credential);
+    return passed ? STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_SUPERSEDED : credential->state;
+}
+
+const RouteEntry **routes_list(const Routes *routes, Str tenant, Arena *arena, size_t *ret_count)
+{
+    const Owner *owner = map_get(routes->owners, tenant);
+    size_t count = owner == NULL ? 0 : owner->routes.count;
+    const RouteEntry **all = arena_array(arena, count + 1, sizeof *all);
+    for (size_t i = 0; i < count; i++) {
+        all[i] = (const RouteEntry *)owner->routes.at[i]->entry;
+    }
+    *ret_count = count;
+    return all;
+}
+
+const CredentialEntry **routes_credentials(
+    const Routes *routes, Str tenant, Arena *arena, size_t *ret_count)
+{
+    const Owner *owner = map_get(routes->owners, tenant);
+    size_t count = owner == NULL ? 0 : owner->credentials.count;
+    const CredentialEntry **all = arena_array(arena, count + 1, sizeof *all);
+    for (size_t i = 0; i < count; i++) {
+        all[i] = credential_at(owner, i);
+    }
+    *ret_count = count;
+    return all;
+}
+
 static const CredentialEntry *account_of(const Routes *routes, Str owner, Str vendor, Str name)
 {
     if (name.len == 0) {
-        return newest_of(
-            map_get(routes->owners, owner), vendor,
-            STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_ACTIVE);
+        return newest_of(map_get(routes->owners, owner), vendor, is_promoted, NULL);
     }
     const CredentialEntry *entry = routes_credential(routes, owner, vendor, name);
-    bool in_force = entry != NULL &&
-                    (entry->state == STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_ACTIVE ||
-                     entry->state == STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_SUPERSEDED);
-    return in_force ? entry : NULL;
+    return entry != NULL && is_in_force(entry) ? entry : NULL;
 }
 
 const CredentialEntry *routes_account(const Routes *routes, Str tenant, Str vendor, Str name)
@@ -245,8 +296,8 @@ const CredentialEntry *routes_account(const Routes *routes, Str tenant, Str vend
 const CredentialEntry *routes_predecessor(const Routes *routes, const CredentialEntry *active)
 {
     return newest_of(
-        map_get(routes->owners, str_from(active->tenant)), str_from(active->vendor),
-        STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_SUPERSEDED);
+        map_get(routes->owners, str_from(active->tenant)), str_from(active->vendor), is_in_force,
+        active);
 }
 
 // ---- which route ----

@@ -50,11 +50,20 @@ bool routes_credential_changed(Routes *routes, Str tenant, Str key, Str payload,
 // NULL: not there. Borrowed until the next change.
 const RouteEntry *routes_get(const Routes *routes, Str tenant, Str key);
 const CredentialEntry *routes_credential(const Routes *routes, Str tenant, Str vendor, Str name);
+// The owner's own, in their order; in `arena`.
+const RouteEntry **routes_list(const Routes *routes, Str tenant, Arena *arena, size_t *ret_count);
+const CredentialEntry **routes_credentials(
+    const Routes *routes, Str tenant, Arena *arena, size_t *ret_count);
+// As it counts: of several active ones of one owner and vendor the one that was promoted last is
+// active, the others are superseded. So a promotion is one entry, and nothing between two of them
+// can be lost.
+Stentor__V1__CredentialState routes_credential_state(
+    const Routes *routes, const CredentialEntry *credential);
 // Whose secret a mail of the tenant is sent with: the one of that name, or with an empty name the
 // active one; the tenant's own before the platform's. A revoked or staged one is none. NULL: none.
 const CredentialEntry *routes_account(const Routes *routes, Str tenant, Str vendor, Str name);
 // The newest superseded one of the same owner and vendor: what takes over when `active` is refused
-// within 60 s of its promotion. NULL: none.
+// within 60 s of its promotion, and what is active again when `active` is revoked. NULL: none.
 const CredentialEntry *routes_predecessor(const Routes *routes, const CredentialEntry *active);
 
 // How a vendor's credential stands now.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _XOPEN_SOURCE 700 // nftw
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/buf.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/credential/secrets.h"
 
@@ -66,6 +69,12 @@ static int set_up(void **state)
     return 0;
 }
 
+static int remove_one(const char *path, const struct stat *file, int kind, struct FTW *walk)
+{
+    (void)file, (void)kind, (void)walk;
+    return remove(path);
+}
+
 static void on_closed(void *ctx)
 {
     Stage *s = ctx;
@@ -75,15 +84,14 @@ static void on_closed(void *ctx)
 static int tear_down(void **state)
 {
     Stage *s = *state;
-    char command[256];
     secrets_close(s->secrets, on_closed, s);
     (void)uv_run(&s->loop, UV_RUN_DEFAULT);
     assert_true(s->closed);
     secrets_free(s->secrets);
     metrics_free(s->metrics);
     assert_int_equal(uv_loop_close(&s->loop), 0);
-    (void)snprintf(command, sizeof command, "rm -rf %s %s", s->folder, s->log_path);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(nftw(s->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(unlink(s->log_path), 0);
     free(s);
     return 0;
 }
@@ -129,18 +137,25 @@ static void expect(Stage *s, const char *text, const char *says)
     fail_msg("got '" STR_FMT "', %s", STR_ARG(secret), err.text);
 }
 
+static bool log_contains(const Stage *s, const char *text)
+{
+    Error err = {0};
+    Str log;
+    Arena *arena = arena_new(0);
+    assert_true(file_read(s->log_path, 1024 * 1024, arena, &log, &err));
+    bool found = strstr(arena_cstr(arena, log), text) != NULL;
+    arena_free(arena);
+    return found;
+}
+
 static void log_lacks(const Stage *s, const char *text)
 {
-    char command[256];
-    (void)snprintf(command, sizeof command, "grep -q '%s' %s", text, s->log_path);
-    assert_int_not_equal(system(command), 0);
+    assert_false(log_contains(s, text));
 }
 
 static void log_has(const Stage *s, const char *text)
 {
-    char command[256];
-    (void)snprintf(command, sizeof command, "grep -q '%s' %s", text, s->log_path);
-    assert_int_equal(system(command), 0);
+    assert_true(log_contains(s, text));
 }
 
 static void a_file_is_read_and_read_again_when_it_changes(void **state)
@@ -155,7 +170,7 @@ static void a_file_is_read_and_read_again_when_it_changes(void **state)
     assert_int_equal(s->changes, 2);
     log_has(s, "a credential was rotated");
     log_has(s, "a credential is used for the first time");
-    log_lacks(s, "SG\\.");
+    log_lacks(s, "SG.");
 }
 
 static void one_that_is_gone_stays_in_use_as_it_was_and_is_taken_up_again(void **state)
@@ -225,7 +240,7 @@ static void a_program_gives_what_it_prints_with_its_arguments_and_no_shell(void 
     assert_int_equal(setenv("STENTOR_MASTER_KEY", "leaked", 1), 0);
     want(s, "exec", "/read-key $(id)");
     expect(s, "$(id)-", NULL);
-    log_lacks(s, "\\$(id)"); // arguments are not shown: they may be half of a secret
+    log_lacks(s, "$(id)"); // arguments are not shown: they may be half of a secret
 }
 
 static void a_program_that_fails_hangs_or_prints_too_much_is_an_error(void **state)
