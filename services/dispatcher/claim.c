@@ -59,6 +59,15 @@ static const LedgerKey **keys_of(Arena *arena, Job *const *jobs, size_t count)
     return keys;
 }
 
+static const LedgerPlace **places_of(Arena *arena, Job *const *jobs, size_t count)
+{
+    const LedgerPlace **places = arena_array(arena, count, sizeof(LedgerPlace *));
+    for (size_t i = 0; i < count; i++) {
+        places[i] = &jobs[i]->place;
+    }
+    return places;
+}
+
 static LedgerClaim claim_of(const JobBatch *batch)
 {
     const Dispatcher *dispatcher = batch->dispatcher;
@@ -157,7 +166,9 @@ static void take_over(JobBatch *batch)
         note_lease(batch, batch->jobs[i]);
     }
     if (batch->takes > 0) {
-        ledger_add_take_over(txn, keys, batch->takes, &held);
+        ledger_add_take_over(
+            txn, keys, places_of(db_txn_arena(txn), batch->jobs, batch->takes), batch->takes,
+            &held);
     }
     if (batch->takes < batch->count) {
         ledger_add_park(txn, keys + batch->takes, batch->count - batch->takes, &held);
@@ -201,7 +212,15 @@ static void repeat(Job *job)
 // Another transaction is to take its claim over, or to park it.
 static bool take(Job *job, JobState next)
 {
-    job->row.unknown_count = job->conflict->row.unknown_count;
+    const LedgerConflict *conflict = job->conflict;
+    job->row.unknown_count = conflict->row.unknown_count;
+    const Dispatcher *dispatcher = job->owner;
+    if (conflict->owner.len > 0 && !str_eq(conflict->owner, dispatcher->owner) &&
+        conflict->row.vendor.len > 0) {
+        // It may have been sent there: it stays there.
+        job->place =
+            (LedgerPlace){conflict->row.vendor, conflict->row.credential, conflict->row.vendor_key};
+    }
     return outcomes_move(job, next);
 }
 
@@ -287,6 +306,10 @@ static void keep_conflict(Job *job, const LedgerConflict *conflict)
     row->code = keep(arena, row->code);
     row->enhanced = keep(arena, row->enhanced);
     row->reply = keep(arena, row->reply);
+    row->credential = keep(arena, row->credential);
+    row->vendor_key = keep(arena, row->vendor_key);
+    row->reply_class = keep(arena, row->reply_class);
+    row->next_step = keep(arena, row->next_step);
 }
 
 // A row that Postgres cannot take must not hold up the others of its batch.
@@ -344,10 +367,17 @@ void claim_batch(JobBatch *batch)
     DbTxn *txn = db_txn_new(dispatcher->parts.pool);
     LedgerClaim held = claim_of(batch);
     for (size_t i = 0; i < batch->count; i++) {
-        note_lease(batch, batch->jobs[i]);
+        Job *job = batch->jobs[i];
+        note_lease(batch, job);
+        job->place =
+            job->decided
+                ? (LedgerPlace){STR_EMPTY, STR_EMPTY, STR_EMPTY}
+                : (LedgerPlace){str_from(dispatcher->parts.vendor.name), STR_EMPTY, STR_EMPTY};
     }
+    Arena *arena = db_txn_arena(txn);
     ledger_add_claim(
-        txn, keys_of(db_txn_arena(txn), batch->jobs, batch->count), batch->count, &held);
+        txn, keys_of(arena, batch->jobs, batch->count), places_of(arena, batch->jobs, batch->count),
+        batch->count, &held);
     // Killed after its commit and before the send: unknown (dispatcher.h; test_kill.py).
     db_txn_submit(txn, on_claimed, batch);
 }

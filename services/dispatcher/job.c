@@ -419,7 +419,8 @@ void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int6
     row->finished_at_us = now_us;
     row->due_at_us = 0;
     row->rung = -1;
-    row->vendor = str_from(rules->vendor);
+    row->vendor = job->place.vendor;
+    row->credential = job->place.credential;
     row->vendor_message_id = job->message_id;
     row->code = recordable(arena, result->code);
     row->enhanced = recordable(arena, result->enhanced);

@@ -33,6 +33,7 @@ struct Job {
     LedgerRow row;            // its row in the ledger, or the one to be written ...
     const LedgerKey *row_key; // ... under this key: `key`, or an earlier attempt settled as sent
     LedgerConflict *conflict; // the row that was in the way of the claim; NULL: none
+    LedgerPlace place;        // where its mail goes under its claim
     Mail mail;
     Str message_id;   // without <>
     int64_t taken_us; // when its handling started, of clock_mono_us()

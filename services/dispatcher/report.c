@@ -70,6 +70,7 @@ static Stentor__V1__Attempt *make_attempt(const LedgerKey *key, const LedgerRow 
     attempt->started_at_us = row->claimed_at_us;
     attempt->finished_at_us = row->finished_at_us;
     attempt->was_unknown = row->unknown_count > 0;
+    attempt->credential = arena_cstr(arena, row->credential);
     return attempt;
 }
 

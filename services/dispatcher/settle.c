@@ -65,6 +65,8 @@ static bool read_proof(Delivery *delivery, Proof *ret, Error *err)
             err, ERROR_PERMANENT, "'status' %d is no proof that the vendor had the mail",
             (int)status->status);
     }
+    const Stentor__V1__Attempt *attempt = status->attempt;
+    uint32_t number = attempt != NULL ? attempt->number : 0;
     *ret = (Proof){
         .ledger =
             {
@@ -73,6 +75,9 @@ static bool read_proof(Delivery *delivery, Proof *ret, Error *err)
                 .tenant = str_from(meta->tenant),
                 .event_id = str_from(meta->event_id),
                 .at_us = meta->occurred_at_us,
+                .vendor = attempt != NULL ? str_from(attempt->vendor) : STR_EMPTY,
+                .attempt = number <= JOB_ATTEMPTS_MAX ? (int32_t)number : 0,
+                .message_id = attempt != NULL ? str_from(attempt->vendor_message_id) : STR_EMPTY,
             },
         .delivery = delivery,
         .status = status,
@@ -90,6 +95,12 @@ static bool publish_proof(Settle *settle, const LedgerSettled *settled, Error *e
         log_str("notification", of->notification_id), log_str("tenant", of->tenant),
         log_int("attempt", settled->attempt),
         log_text("state", ledger_state_name(settled->row.state)));
+    if (settled->second) {
+        LOG(LOG_WARN, "two vendors had the same mail: it was sent twice, as its policy allows",
+            log_str("notification", of->notification_id), log_str("tenant", of->tenant),
+            log_str("vendor", settled->row.vendor), log_int("attempt", settled->attempt));
+        return true; // "sent" is published once
+    }
     if (settled->row.state != LEDGER_SENT) {
         return true; // noted on a claim in force; its end publishes and counts
     }

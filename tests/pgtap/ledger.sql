@@ -18,6 +18,11 @@ SELECT throws_ok($$EXECUTE claim('done', 3)$$, '23514', NULL, 'a state is one of
 SELECT throws_ok($$EXECUTE claim('claimed', 0)$$, '23514', NULL, 'attempts begin at 1');
 SELECT throws_ok($$UPDATE dispatcher.ledger SET settled_at = now()$$, '23514', NULL, 'who settled an attempt stands with the time');
 
+SELECT lives_ok($$UPDATE dispatcher.ledger SET vendor = 'postmark', credential = 'main', vendor_key = 'k', reply_class = 'config', next_step = 'fallback'$$,
+    'a claim says at which vendor it is, and with which credential');
+SELECT throws_ok($$UPDATE dispatcher.ledger SET reply_class = 'odd'$$, '23514', NULL, 'a vendor''s answer is of a known class');
+SELECT throws_ok($$UPDATE dispatcher.ledger SET next_step = 'odd'$$, '23514', NULL, 'and so is what the next attempt is for');
+
 SELECT col_is_pk('keys', 'data_keys', ARRAY['subject', 'generation']::name[], 'data_keys has its key');
 SELECT throws_ok($$INSERT INTO keys.data_keys VALUES ('acme', decode(repeat('00', 16), 'hex'), 1, NULL)$$, '23514', NULL, 'a key without its bytes is destroyed');
 SELECT throws_ok($$INSERT INTO keys.data_keys VALUES ('acme', decode(repeat('00', 16), 'hex'), 1, decode(repeat('00', 66), 'hex'), now(), now())$$,

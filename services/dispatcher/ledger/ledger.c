@@ -14,9 +14,10 @@
     "WITH wanted AS MATERIALIZED (" wanted "),"                                                    \
     " claimed AS ("                                                                                \
     "  INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id,"            \
-    "    state, owner, lease_until, claimed_at)"                                                   \
+    "    state, owner, lease_until, claimed_at, vendor, credential, vendor_key)"                   \
     "  SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text,"               \
-    "         now() + $6::int8 * interval '1 millisecond', $7::timestamptz FROM wanted" unclaimed  \
+    "         now() + $6::int8 * interval '1 millisecond', $7::timestamptz,"                       \
+    "         vendor, credential, vendor_key FROM wanted" unclaimed                                \
     "  ON CONFLICT (created_at, notification_id, attempt) DO NOTHING"                              \
     "  RETURNING notification_id, attempt),"                                                       \
     " missed AS MATERIALIZED ("                                                                    \
@@ -27,7 +28,8 @@
     "             THEN least(ceil(extract(epoch FROM l.lease_until - now()) * 1000),"              \
     "               86400000)::int8 ELSE 0 END,"                                                   \
     "        l.claimed_at, l.finished_at, l.due_at, l.rung, l.unknown_count,"                      \
-    "        l.vendor, l.vendor_message_id, l.code, l.enhanced_code, l.reply, l.attempt"           \
+    "        l.vendor, l.vendor_message_id, l.code, l.enhanced_code, l.reply, l.attempt,"          \
+    "        l.credential, l.vendor_key, l.reply_class, l.next_step"                               \
     " FROM missed w LEFT JOIN LATERAL (SELECT * FROM dispatcher.ledger x"                          \
     "  WHERE x.created_at = w.created_at AND x.notification_id = w.notification_id"                \
     "    AND x.attempt " row " LIMIT 1) l ON true"
@@ -35,8 +37,9 @@
 static const DbStatement claim_statement = {
     "dispatch_claim",
     CLAIM(
-        "SELECT * FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
-        " WITH ORDINALITY AS w(created_at, notification_id, attempt, tenant_id, n)",
+        "SELECT * FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[], $8::text[],"
+        " $9::text[], $10::text[]) WITH ORDINALITY AS w(created_at, notification_id, attempt,"
+        " tenant_id, vendor, credential, vendor_key, n)",
         "", "= w.attempt"),
 };
 
@@ -47,8 +50,9 @@ static const DbStatement claim_retries_statement = {
     "dispatch_claim_retries",
     CLAIM(
         "SELECT w.*, s.attempt AS settled"
-        " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[], $8::bool[])"
-        " WITH ORDINALITY AS w(created_at, notification_id, attempt, tenant_id, retry, n)"
+        " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[], $8::text[],"
+        " $9::text[], $10::text[], $11::bool[]) WITH ORDINALITY AS w(created_at, notification_id,"
+        " attempt, tenant_id, vendor, credential, vendor_key, retry, n)"
         " LEFT JOIN LATERAL (SELECT x.attempt FROM dispatcher.ledger x"
         "  WHERE w.retry AND x.created_at = w.created_at AND x.notification_id = w.notification_id"
         "    AND x.attempt < w.attempt AND x.settled_at IS NOT NULL AND x.state = 'sent'"
@@ -65,22 +69,49 @@ static const DbStatement claim_retries_statement = {
     " RETURNING notification_id, attempt, unknown_count, settled_at IS NOT NULL"
 
 // A claim on which a proof was noted (settled_at) can only become "sent", whichever process ends
-// it.
+// it. One that may have been sent stays at its vendor; a released one goes where $8 says.
 static const DbStatement take_over_statement = {
     "dispatch_take_over",
-    LEDGER_INSERT " SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text,"
-                  "        now() + $6::int8 * interval '1 millisecond', $7::timestamptz"
-                  " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[])"
-                  "      AS w(created_at, notification_id, attempt, tenant_id)"
-                  " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
-                  " SET state = CASE WHEN ledger.settled_at IS NULL THEN 'claimed' ELSE 'sent' END,"
-                  "     owner = excluded.owner, lease_until = excluded.lease_until,"
-                  "     claimed_at = CASE WHEN ledger.settled_at IS NULL THEN excluded.claimed_at "
-                  "ELSE ledger.claimed_at END,"
-                  "     unknown_count = ledger.unknown_count + CASE WHEN ledger.owner IN ('', "
-                  "excluded.owner) THEN 0 ELSE 1 END"
-                  " WHERE ledger.state = 'claimed' AND (ledger.lease_until <= now() OR "
-                  "ledger.owner = excluded.owner)" LEDGER_RETURNING,
+    "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, owner,"
+    "  lease_until, claimed_at, vendor, credential, vendor_key)"
+    " SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text,"
+    "        now() + $6::int8 * interval '1 millisecond', $7::timestamptz,"
+    "        vendor, credential, vendor_key"
+    " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[], $8::text[], $9::text[],"
+    "      $10::text[])"
+    "      AS w(created_at, notification_id, attempt, tenant_id, vendor, credential, vendor_key)"
+    " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
+    " SET state = CASE WHEN ledger.settled_at IS NULL THEN 'claimed' ELSE 'sent' END,"
+    "     owner = excluded.owner, lease_until = excluded.lease_until,"
+    "     claimed_at = CASE WHEN ledger.settled_at IS NULL THEN excluded.claimed_at"
+    "       ELSE ledger.claimed_at END,"
+    "     unknown_count = ledger.unknown_count + CASE WHEN ledger.owner IN ('', excluded.owner)"
+    "       THEN 0 ELSE 1 END,"
+    "     vendor = excluded.vendor, credential = excluded.credential,"
+    "     vendor_key = excluded.vendor_key"
+    " WHERE ledger.state = 'claimed'"
+    "   AND (ledger.lease_until <= now() OR ledger.owner = excluded.owner)"
+    // It was moved since it was read: it is read once more.
+    "   AND (ledger.owner IN ('', excluded.owner) OR ledger.vendor IS NULL"
+    "     OR (ledger.vendor = excluded.vendor"
+    "       AND ledger.credential IS NOT DISTINCT FROM excluded.credential))" LEDGER_RETURNING,
+};
+
+// The mail was surely not sent, and goes to another vendor under the same claim.
+static const DbStatement move_statement = {
+    "dispatch_move",
+    "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, owner,"
+    "  lease_until, claimed_at, vendor, credential, vendor_key)"
+    " SELECT created_at, notification_id, attempt, tenant_id, 'claimed', $5::text, now(), now(),"
+    "        vendor, credential, vendor_key"
+    " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[], $6::text[], $7::text[],"
+    "      $8::text[])"
+    "      AS w(created_at, notification_id, attempt, tenant_id, vendor, credential, vendor_key)"
+    " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
+    " SET vendor = excluded.vendor, credential = excluded.credential,"
+    "     vendor_key = excluded.vendor_key"
+    " WHERE ledger.owner = excluded.owner AND ledger.state = 'claimed'"
+    "   AND ledger.settled_at IS NULL" LEDGER_RETURNING,
 };
 
 static const DbStatement park_statement = {
@@ -100,32 +131,36 @@ static const DbStatement park_statement = {
 
 static const DbStatement outcome_statement = {
     "dispatch_outcome",
-    "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, owner, "
-    "lease_until, claimed_at,"
-    "  unknown_count, finished_at, vendor, vendor_message_id, code, enhanced_code, reply, due_at, "
-    "rung)"
+    "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, owner,"
+    "  lease_until, claimed_at, unknown_count, finished_at, vendor, vendor_message_id, code,"
+    "  enhanced_code, reply, due_at, rung, reply_class, next_step)"
     " SELECT created_at, notification_id, attempt, tenant_id, state, $5::text, now(), claimed_at,"
-    "  unknown_count, finished_at, vendor, vendor_message_id, code, enhanced_code, reply, due_at, "
-    "rung"
-    " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[], $6::text[], "
-    "$7::timestamptz[], $8::int2[],"
-    "  $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], "
-    "$15::timestamptz[], $16::int2[])"
+    "  unknown_count, finished_at, vendor, vendor_message_id, code, enhanced_code, reply, due_at,"
+    "  rung, reply_class, next_step"
+    " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[], $6::text[],"
+    "  $7::timestamptz[], $8::int2[], $9::timestamptz[], $10::text[], $11::text[], $12::text[],"
+    "  $13::text[], $14::text[], $15::timestamptz[], $16::int2[], $17::text[], $18::text[])"
     "  AS o(created_at, notification_id, attempt, tenant_id, state, claimed_at, unknown_count,"
-    "       finished_at, vendor, vendor_message_id, code, enhanced_code, reply, due_at, rung)"
+    "       finished_at, vendor, vendor_message_id, code, enhanced_code, reply, due_at, rung,"
+    "       reply_class, next_step)"
     " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
     " SET state = CASE WHEN ledger.settled_at IS NULL THEN excluded.state ELSE 'sent' END,"
-    "     unknown_count = CASE WHEN ledger.settled_at IS NULL OR excluded.state = 'sent' THEN "
-    "excluded.unknown_count ELSE greatest(excluded.unknown_count, 1::int2) END,"
-    "     finished_at = excluded.finished_at, vendor = coalesce(excluded.vendor, ledger.vendor),"
+    "     unknown_count = CASE WHEN ledger.settled_at IS NULL OR excluded.state = 'sent' THEN"
+    "       excluded.unknown_count ELSE greatest(excluded.unknown_count, 1::int2) END,"
+    "     finished_at = excluded.finished_at,"
+    // Decided here: no vendor, whatever the claim said; unless one has proved that it had it.
+    "     vendor = CASE WHEN ledger.settled_at IS NULL THEN excluded.vendor"
+    "       ELSE coalesce(excluded.vendor, ledger.vendor) END,"
+    "     credential = CASE WHEN ledger.settled_at IS NULL AND excluded.vendor IS NULL THEN NULL"
+    "       ELSE ledger.credential END,"
     "     vendor_message_id = coalesce(excluded.vendor_message_id, ledger.vendor_message_id),"
     "     code = excluded.code, enhanced_code = excluded.enhanced_code, reply = excluded.reply,"
-    "     due_at = excluded.due_at, rung = excluded.rung"
+    "     due_at = excluded.due_at, rung = excluded.rung, reply_class = excluded.reply_class,"
+    "     next_step = excluded.next_step"
     " WHERE ledger.owner = excluded.owner AND (ledger.state = 'claimed'"
     // A repeat of this very statement, whose first COMMIT was not answered:
-    "       OR (ledger.finished_at = excluded.finished_at"
-    "           AND (ledger.state = excluded.state OR ledger.settled_at IS NOT "
-    "NULL)))" LEDGER_RETURNING,
+    "       OR (ledger.finished_at = excluded.finished_at AND (ledger.state = excluded.state"
+    "           OR ledger.settled_at IS NOT NULL)))" LEDGER_RETURNING,
 };
 
 static const DbStatement release_statement = {
@@ -216,6 +251,28 @@ static void add_claim(DbParams *p, const LedgerClaim *claim)
     db_time(p, claim->now_us);
 }
 
+static void push_optional(DbArray *column, Str value)
+{
+    if (value.len == 0) {
+        db_push_null(column);
+    } else {
+        db_push_text(column, value);
+    }
+}
+
+// Three parameters.
+static void add_places(DbParams *p, const LedgerPlace *const *places, size_t count)
+{
+    DbArray *vendors = db_array(p, DB_TEXT);
+    DbArray *credentials = db_array(p, DB_TEXT);
+    DbArray *vendor_keys = db_array(p, DB_TEXT);
+    for (size_t i = 0; i < count; i++) {
+        push_optional(vendors, places[i]->vendor);
+        push_optional(credentials, places[i]->credential);
+        push_optional(vendor_keys, places[i]->key);
+    }
+}
+
 static int add_claim_like(
     DbTxn *txn, const DbStatement *statement, const LedgerKey *const *keys, size_t count,
     const LedgerClaim *claim)
@@ -225,30 +282,53 @@ static int add_claim_like(
     return index;
 }
 
-int ledger_add_claim(
-    DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim)
+static const LedgerKey *first_retry(const LedgerKey *const *keys, size_t count)
 {
-    bool retries = false;
     for (size_t i = 0; i < count; i++) {
-        retries = retries || keys[i]->retry;
+        if (keys[i]->retry) {
+            return keys[i];
+        }
     }
-    if (!retries) {
-        return add_claim_like(txn, &claim_statement, keys, count, claim);
-    }
+    return NULL;
+}
+
+int ledger_add_claim(
+    DbTxn *txn, const LedgerKey *const *keys, const LedgerPlace *const *places, size_t count,
+    const LedgerClaim *claim)
+{
+    bool retries = first_retry(keys, count) != NULL;
     int index = 0;
-    DbParams *p = add_keys(txn, &claim_retries_statement, keys, count, &index);
+    DbParams *p =
+        add_keys(txn, retries ? &claim_retries_statement : &claim_statement, keys, count, &index);
     add_claim(p, claim);
-    DbArray *flags = db_array(p, DB_BOOL);
-    for (size_t i = 0; i < count; i++) {
+    add_places(p, places, count);
+    DbArray *flags = retries ? db_array(p, DB_BOOL) : NULL;
+    for (size_t i = 0; retries && i < count; i++) {
         db_push_int(flags, keys[i]->retry ? 1 : 0);
     }
     return index;
 }
 
 int ledger_add_take_over(
-    DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim)
+    DbTxn *txn, const LedgerKey *const *keys, const LedgerPlace *const *places, size_t count,
+    const LedgerClaim *claim)
 {
-    return add_claim_like(txn, &take_over_statement, keys, count, claim);
+    int index = 0;
+    DbParams *p = add_keys(txn, &take_over_statement, keys, count, &index);
+    add_claim(p, claim);
+    add_places(p, places, count);
+    return index;
+}
+
+int ledger_add_move(
+    DbTxn *txn, const LedgerKey *const *keys, const LedgerPlace *const *places, size_t count,
+    Str owner)
+{
+    int index = 0;
+    DbParams *p = add_keys(txn, &move_statement, keys, count, &index);
+    db_text(p, owner);
+    add_places(p, places, count);
+    return index;
 }
 
 int ledger_add_park(
@@ -271,15 +351,6 @@ int ledger_add_release(DbTxn *txn, const LedgerKey *const *keys, size_t count, S
     return index;
 }
 
-static void push_optional(DbArray *column, Str value)
-{
-    if (value.len == 0) {
-        db_push_null(column);
-    } else {
-        db_push_text(column, value);
-    }
-}
-
 int ledger_add_outcomes(
     DbTxn *txn, const LedgerKey *const *keys, const LedgerRow *const *rows, size_t count, Str owner)
 {
@@ -297,6 +368,8 @@ int ledger_add_outcomes(
     DbArray *replies = db_array(p, DB_TEXT);
     DbArray *due = db_array(p, DB_TIME);
     DbArray *rungs = db_array(p, DB_I16);
+    DbArray *classes = db_array(p, DB_TEXT);
+    DbArray *steps = db_array(p, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
         const LedgerRow *row = rows[i];
         db_push_text(states, str_from(ledger_state_name(row->state)));
@@ -314,6 +387,8 @@ int ledger_add_outcomes(
         } else {
             db_push_int(rungs, row->rung);
         }
+        push_optional(classes, row->reply_class);
+        push_optional(steps, row->next_step);
     }
     return index;
 }
@@ -345,6 +420,10 @@ LedgerConflict ledger_conflict(const PGresult *res, size_t n)
                 .code = db_get_text(res, at, 11),
                 .enhanced = db_get_text(res, at, 12),
                 .reply = db_get_text(res, at, 13),
+                .credential = db_get_text(res, at, 15),
+                .vendor_key = db_get_text(res, at, 16),
+                .reply_class = db_get_text(res, at, 17),
+                .next_step = db_get_text(res, at, 18),
             },
     };
 }

@@ -8,7 +8,9 @@
 //
 // Columns with more than one use:
 // - owner '': released; its process gave it back before anything was sent (lease_until -infinity)
-// - vendor NULL, failed: decided here, nothing was sent; code is our reason_code, reply its text
+// - vendor: at which the mail is, from the claim on. NULL in an outcome: decided here, nothing was
+//   sent; code is our reason_code, reply its text. NULL in a claim: it leads to such an outcome, or
+//   it is of a release that knew "smtp" only
 // - rung, failed: NULL when the vendor refused for good, or when a policy decided here
 #pragma once
 
@@ -33,6 +35,13 @@ typedef struct LedgerKey {
     bool retry; // its claim first looks for an earlier attempt that was settled as sent
 } LedgerKey;
 
+// Where a claim's mail goes.
+typedef struct LedgerPlace {
+    Str vendor;     // empty: nowhere, its outcome is decided already
+    Str credential; // its name; empty: the vendor has none
+    Str key;        // vendor_key; empty: the vendor knows none
+} LedgerPlace;
+
 typedef struct LedgerRow {
     LedgerState state;
     int64_t claimed_at_us;
@@ -41,6 +50,9 @@ typedef struct LedgerRow {
     int32_t rung;      // -1: NULL
     int32_t unknown_count;
     Str vendor, vendor_message_id, code, enhanced, reply; // empty: NULL
+    Str credential, vendor_key;                           // of the claim; not written by outcomes
+    Str reply_class; // "bad_address" ...: what the answer was, where `code` does not say it
+    Str next_step;   // deferred: "fallback" or "settle"; see report.c
 } LedgerRow;
 
 typedef struct LedgerClaim {
@@ -54,7 +66,8 @@ enum { LEDGER_BATCH_MAX = 1024 };
 // Adds the statement to `txn` for count (1..LEDGER_BATCH_MAX) keys; db_txn_tenant() is called for
 // their tenants.
 int ledger_add_claim(
-    DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim);
+    DbTxn *txn, const LedgerKey *const *keys, const LedgerPlace *const *places, size_t count,
+    const LedgerClaim *claim);
 // A key that is not claimed now: its index, its row, and who holds it for how long.
 typedef struct LedgerConflict {
     size_t index;
@@ -67,10 +80,16 @@ size_t ledger_conflicts(const PGresult *res);
 LedgerConflict ledger_conflict(const PGresult *res, size_t n);
 
 // Takes over claims whose lease has ended or that are the owner's own. Those of another owner count
-// as unknown.
+// as unknown, and only those are taken that are at `places`; the others go there.
 int ledger_add_take_over(
-    DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim);
-// Parks claims whose lease has ended. Results of both: ledger_hit().
+    DbTxn *txn, const LedgerKey *const *keys, const LedgerPlace *const *places, size_t count,
+    const LedgerClaim *claim);
+// Moves claims of the owner to other places: their mails were surely not sent. Not those that a
+// callback has proved to be sent meanwhile.
+int ledger_add_move(
+    DbTxn *txn, const LedgerKey *const *keys, const LedgerPlace *const *places, size_t count,
+    Str owner);
+// Parks claims whose lease has ended. Results of all three: ledger_hit().
 int ledger_add_park(
     DbTxn *txn, const LedgerKey *const *keys, size_t count, const LedgerClaim *claim);
 

@@ -10,12 +10,19 @@
 static const DbStatement settle_statement = {
     "dispatch_settle",
     "WITH proof AS MATERIALIZED ("
-    "  SELECT DISTINCT ON (o.created_at, o.notification_id) w.n, w.event_id, w.told_at, o.*"
-    "  FROM unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])"
-    "  WITH ORDINALITY AS w(created_at, notification_id, tenant_id, event_id, told_at, n)"
+    "  SELECT DISTINCT ON (o.created_at, o.notification_id) w.n, w.event_id, w.told_at,"
+    "    w.message_id, o.*"
+    "  FROM unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::timestamptz[],"
+    "    $8::text[], $9::int2[], $10::text[]) WITH ORDINALITY"
+    "    AS w(created_at, notification_id, tenant_id, event_id, told_at, teller, told_attempt,"
+    "      message_id, n)"
     "  CROSS JOIN LATERAL (SELECT * FROM dispatcher.ledger x"
     "   WHERE x.created_at = w.created_at AND x.notification_id = w.notification_id"
     "     AND x.tenant_id = w.tenant_id AND (x.state IN ('sent', 'claimed') OR x.unknown_count > 0)"
+    "     AND coalesce(x.vendor, 'smtp') IN ('smtp', w.teller)"
+    // A parked row stands for every attempt before it.
+    "     AND (w.told_attempt IN (0, x.attempt)"
+    "       OR (x.state = 'parked' AND x.attempt > w.told_attempt))"
     "   ORDER BY (x.settled_by = w.event_id) IS TRUE DESC, (x.state = 'sent') DESC, x.attempt DESC"
     "   LIMIT 1) o"
     "  WHERE o.settled_by = w.event_id OR (o.state <> 'sent' AND o.settled_by IS NULL)"
@@ -26,7 +33,8 @@ static const DbStatement settle_statement = {
     "    settled_by)"
     "  SELECT created_at, notification_id, attempt, tenant_id, 'sent', '', now(), claimed_at,"
     "    greatest(claimed_at, least(finished_at, told_at)), coalesce(vendor, $6::text),"
-    "    coalesce(vendor_message_id, notification_id || '@' || $7::text), now(), event_id"
+    "    coalesce(vendor_message_id, CASE WHEN coalesce(vendor, 'smtp') = 'smtp'"
+    "      THEN notification_id || '@' || $7::text ELSE message_id END), now(), event_id"
     "  FROM proof WHERE settled_by IS NULL"
     "  ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
     "  SET settled_at = excluded.settled_at, settled_by = excluded.settled_by,"
@@ -43,12 +51,17 @@ static const DbStatement settle_statement = {
     "  WHERE l.settled_at IS NULL AND l.state <> 'sent'"
     "    AND (l.state = 'claimed' OR l.unknown_count > 0)"
     "  RETURNING l.*)"
-    " SELECT p.n, false, s.attempt, s.state, s.claimed_at, s.finished_at, s.unknown_count,"
-    "  s.vendor, s.vendor_message_id, s.code, s.enhanced_code, s.reply"
-    " FROM settled s JOIN proof p USING (created_at, notification_id)"
-    " UNION ALL"
-    " SELECT n, true, attempt, state, claimed_at, finished_at, unknown_count, vendor,"
-    "  vendor_message_id, code, enhanced_code, reply FROM proof WHERE settled_by IS NOT NULL",
+    " SELECT d.n, d.repeated, d.attempt, d.state, d.claimed_at, d.finished_at, d.unknown_count,"
+    "  d.vendor, d.vendor_message_id, d.code, d.enhanced_code, d.reply, d.credential,"
+    "  EXISTS (SELECT FROM dispatcher.ledger y WHERE y.created_at = d.created_at"
+    "   AND y.notification_id = d.notification_id AND y.attempt <> d.attempt AND y.state = 'sent')"
+    " FROM (SELECT p.n, false AS repeated, s.created_at, s.notification_id, s.attempt, s.state,"
+    "   s.claimed_at, s.finished_at, s.unknown_count, s.vendor, s.vendor_message_id, s.code,"
+    "   s.enhanced_code, s.reply, s.credential"
+    "  FROM settled s JOIN proof p USING (created_at, notification_id)"
+    "  UNION ALL SELECT n, true, created_at, notification_id, attempt, state, claimed_at,"
+    "   finished_at, unknown_count, vendor, vendor_message_id, code, enhanced_code, reply,"
+    "   credential FROM proof WHERE settled_by IS NOT NULL) d",
 };
 
 static const DbStatement open_statement = {
@@ -67,16 +80,26 @@ int ledger_add_settle(
     DbArray *tenants = db_array(p, DB_TEXT);
     DbArray *events = db_array(p, DB_TEXT);
     DbArray *times = db_array(p, DB_TIME);
+    db_text(p, str_from(vendor->name));
+    db_text(p, vendor->mail_domain);
+    DbArray *tellers = db_array(p, DB_TEXT);
+    DbArray *attempts = db_array(p, DB_I16);
+    DbArray *message_ids = db_array(p, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
         db_push_time(created, proofs[i]->created_at_us);
         db_push_text(ids, proofs[i]->notification_id);
         db_push_text(tenants, proofs[i]->tenant);
         db_push_text(events, proofs[i]->event_id);
         db_push_time(times, proofs[i]->at_us);
+        db_push_text(tellers, proofs[i]->vendor);
+        db_push_int(attempts, proofs[i]->attempt);
+        if (proofs[i]->message_id.len > 0) {
+            db_push_text(message_ids, proofs[i]->message_id);
+        } else {
+            db_push_null(message_ids);
+        }
         db_txn_tenant(txn, proofs[i]->tenant);
     }
-    db_text(p, str_from(vendor->name));
-    db_text(p, vendor->mail_domain);
     return index;
 }
 
@@ -87,6 +110,7 @@ LedgerSettled ledger_settled(const PGresult *res, size_t n)
         .index = (size_t)db_get_int(res, at, 0) - 1,
         .repeated = db_get_int(res, at, 1) != 0,
         .attempt = (int32_t)db_get_int(res, at, 2),
+        .second = db_get_int(res, at, 13) != 0,
         .row =
             {
                 .state =
@@ -100,6 +124,7 @@ LedgerSettled ledger_settled(const PGresult *res, size_t n)
                 .code = db_get_text(res, at, 9),
                 .enhanced = db_get_text(res, at, 10),
                 .reply = db_get_text(res, at, 11),
+                .credential = db_get_text(res, at, 12),
             },
     };
 }

@@ -2,11 +2,14 @@
 // Statements of the send ledger for vendors' callbacks: they settle rows whose outcome is unknown,
 // and count those that are still open.
 //
-// Open are rows whose mail may have been sent without the
-// ledger's knowing: a claim, and any row with an unknown_count that is not 'sent': parked, deferred
-// or failed after a try without an answer. The callback does not say which attempt it speaks of, so
-// it settles one row of its notification: the latest open one, and none when the notification has a
-// row that is 'sent'.
+// Open are rows whose mail may have been sent without the ledger's knowing: a claim, and any row
+// with an unknown_count that is not 'sent': parked, deferred or failed after a try without an
+// answer.
+//
+// A callback settles rows of its own vendor only, and none when such a row is 'sent' already. A row
+// of the vendor "smtp" is settled by any vendor's callback: the relay may be any vendor's. Few
+// callbacks say which attempt they speak of; without it the latest open one is settled. A row at
+// another vendor that is 'sent' stays: then both had the mail.
 #pragma once
 
 #include "services/dispatcher/ledger/ledger.h"
@@ -15,8 +18,11 @@ typedef struct LedgerProof {
     int64_t created_at_us; // the time in the notification's ULID
     Str notification_id;
     Str tenant;
-    Str event_id;  // goes into settled_by, so a repeat is recognised
-    int64_t at_us; // when it happened at the vendor
+    Str event_id;    // goes into settled_by, so a repeat is recognised
+    int64_t at_us;   // when it happened at the vendor
+    Str vendor;      // that called back; empty: it settles rows of "smtp" only
+    int32_t attempt; // 0: it does not say
+    Str message_id;  // the vendor's; empty: not given
 } LedgerProof;
 
 typedef struct LedgerVendor {
@@ -33,6 +39,7 @@ typedef struct LedgerSettled {
     size_t index;  // of the proof
     bool repeated; // it was settled by this proof before: a repeat after a crash
     int32_t attempt;
+    bool second;   // another attempt is 'sent' too, at another vendor
     LedgerRow row; // 'sent'; or 'claimed': the lease is in force, the proof is noted on it
 } LedgerSettled;
 LedgerSettled ledger_settled(const PGresult *res, size_t n); // n below db_rows()

@@ -22,6 +22,7 @@ typedef struct Stage {
     char ids[KEYS][ID_SIZE];
     LedgerKey keys[KEYS];
     const LedgerKey *list[KEYS];
+    LedgerPlace place; // of each claim
     Answer answer;
 } Stage;
 
@@ -49,6 +50,7 @@ static inline int stage_up(void **state)
             ms * 1000, str_from(stage->ids[i]), 1, i % 2 == 0 ? STR("acme") : STR("zeta"), false};
         stage->list[i] = &stage->keys[i];
     }
+    stage->place = (LedgerPlace){STR("smtp"), STR_EMPTY, STR_EMPTY};
     *state = stage;
     return 0;
 }
@@ -79,7 +81,8 @@ static inline size_t claim(Stage *stage, size_t count, const char *owner)
 {
     DbTxn *txn = db_txn_new(stage->fx->pool);
     LedgerClaim held = claim_by(owner);
-    ledger_add_claim(txn, stage->list, count, &held);
+    const LedgerPlace *places[KEYS] = {&stage->place, &stage->place, &stage->place, &stage->place};
+    ledger_add_claim(txn, stage->list, places, count, &held);
     committed(stage, txn);
     return ledger_conflicts(stage->answer.rows[0]);
 }
@@ -112,7 +115,8 @@ static inline size_t take_over(Stage *stage, size_t count, const char *owner)
 {
     DbTxn *txn = db_txn_new(stage->fx->pool);
     LedgerClaim held = claim_by(owner);
-    ledger_add_take_over(txn, stage->list, count, &held);
+    const LedgerPlace *places[KEYS] = {&stage->place, &stage->place, &stage->place, &stage->place};
+    ledger_add_take_over(txn, stage->list, places, count, &held);
     committed(stage, txn);
     return (size_t)db_rows(stage->answer.rows[0]);
 }

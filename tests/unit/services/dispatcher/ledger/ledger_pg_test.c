@@ -93,6 +93,82 @@ static void a_released_claim_is_free_at_once_and_not_unknown(void **state)
     assert_int_equal(ledger_hit(stage->answer.rows[0], 0).unknown_count, 0);
 }
 
+static void a_claim_says_at_which_vendor_it_is(void **state)
+{
+    Stage *stage = *state;
+    stage->place = (LedgerPlace){STR("postmark"), STR("main"), STR("k-1")};
+    claim(stage, 1, "one");
+    assert_int_equal(claim(stage, 1, "two"), 1);
+    LedgerRow seen = ledger_conflict(stage->answer.rows[0], 0).row;
+    assert_true(str_eq(seen.vendor, STR("postmark")));
+    assert_true(str_eq(seen.credential, STR("main")));
+    assert_true(str_eq(seen.vendor_key, STR("k-1")));
+}
+
+static size_t move(Stage *stage, const char *owner, const char *vendor)
+{
+    LedgerPlace place = {str_from(vendor), STR("other"), STR_EMPTY};
+    const LedgerPlace *places[] = {&place};
+    DbTxn *txn = db_txn_new(stage->fx->pool);
+    ledger_add_move(txn, stage->list, places, 1, str_from(owner));
+    committed(stage, txn);
+    return (size_t)db_rows(stage->answer.rows[0]);
+}
+
+static void an_unsent_mail_moves_to_another_vendor_under_the_same_claim(void **state)
+{
+    Stage *stage = *state;
+    stage->place = (LedgerPlace){STR("postmark"), STR("main"), STR("k-1")};
+    claim(stage, 1, "one");
+    assert_int_equal(move(stage, "two", "sendgrid"), 0); // it is not the owner
+    assert_int_equal(move(stage, "one", "sendgrid"), 1);
+    assert_string_equal(
+        admin_value(
+            stage->fx->admin, "SELECT state || owner || vendor || credential || "
+                              "coalesce(vendor_key, '-') || (lease_until > now()) FROM "
+                              "dispatcher.ledger"),
+        "claimedonesendgridother-true");
+    LedgerRow row = sent_row();
+    row.vendor = STR("sendgrid");
+    assert_int_equal(record(stage, &row, 1, "one"), 1);
+    assert_int_equal(move(stage, "one", "postmark"), 0); // it has an outcome
+}
+
+static void a_take_over_leaves_a_mail_where_it_may_have_been_sent(void **state)
+{
+    Stage *stage = *state;
+    stage->place = (LedgerPlace){STR("postmark"), STR("main"), STR_EMPTY};
+    claim(stage, 1, "one");
+    expire(stage);
+    stage->place.vendor = STR("sendgrid");
+    assert_int_equal(take_over(stage, 1, "two"), 0);
+    assert_int_equal(take_over(stage, 1, "one"), 1); // its own, and never sent
+    DbTxn *txn = db_txn_new(stage->fx->pool);
+    ledger_add_release(txn, stage->list, 1, STR("one"));
+    committed(stage, txn);
+    stage->place.vendor = STR("postmark");
+    assert_int_equal(take_over(stage, 1, "two"), 1);
+    assert_string_equal(
+        admin_value(stage->fx->admin, "SELECT vendor FROM dispatcher.ledger"), "postmark");
+}
+
+static void what_is_decided_here_is_at_no_vendor(void **state)
+{
+    Stage *stage = *state;
+    stage->place = (LedgerPlace){STR("postmark"), STR("main"), STR_EMPTY};
+    claim(stage, 1, "one");
+    LedgerRow row = sent_row();
+    row.state = LEDGER_FAILED;
+    row.vendor = STR_EMPTY;
+    row.code = STR("expired");
+    assert_int_equal(record(stage, &row, 1, "one"), 1);
+    assert_string_equal(
+        admin_value(
+            stage->fx->admin, "SELECT (vendor IS NULL AND credential IS NULL)::text FROM "
+                              "dispatcher.ledger"),
+        "true");
+}
+
 static void parking_takes_only_what_may_have_been_sent(void **state)
 {
     Stage *stage = *state;
@@ -136,7 +212,8 @@ static void a_time_without_a_partition_is_permanent(void **state)
     stage->keys[0].created_at_us = 1; // 1970
     DbTxn *txn = db_txn_new(stage->fx->pool);
     LedgerClaim held = claim_by("one");
-    ledger_add_claim(txn, stage->list, 1, &held);
+    const LedgerPlace *places[] = {&stage->place};
+    ledger_add_claim(txn, stage->list, places, 1, &held);
     submit_and_wait(stage->fx, txn, &stage->answer);
     assert_int_equal(stage->answer.err.kind, ERROR_PERMANENT);
 }
@@ -202,6 +279,10 @@ int main(void)
         ON_STAGE(a_dead_owners_claim_is_taken_over_and_counted),
         ON_STAGE(its_own_claim_is_taken_again_without_counting),
         ON_STAGE(a_released_claim_is_free_at_once_and_not_unknown),
+        ON_STAGE(a_claim_says_at_which_vendor_it_is),
+        ON_STAGE(an_unsent_mail_moves_to_another_vendor_under_the_same_claim),
+        ON_STAGE(a_take_over_leaves_a_mail_where_it_may_have_been_sent),
+        ON_STAGE(what_is_decided_here_is_at_no_vendor),
         ON_STAGE(parking_takes_only_what_may_have_been_sent),
         ON_STAGE(a_lease_is_made_longer_by_its_owner),
         ON_STAGE(a_time_without_a_partition_is_permanent),

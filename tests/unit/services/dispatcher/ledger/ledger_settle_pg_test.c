@@ -13,7 +13,18 @@ static LedgerProof proof_of(const Stage *stage, size_t key, const char *event_id
         .tenant = stage->keys[key].tenant,
         .event_id = str_from(event_id),
         .at_us = clock_now_us(),
+        .vendor = STR("sendgrid"),
     };
+}
+
+static LedgerProof proof_from(
+    const Stage *stage, const char *vendor, int32_t attempt, const char *event_id)
+{
+    LedgerProof proof = proof_of(stage, 0, event_id);
+    proof.vendor = str_from(vendor);
+    proof.attempt = attempt;
+    proof.message_id = STR("m-1");
+    return proof;
 }
 
 // The rows that it returns, in stage->answer.
@@ -194,6 +205,76 @@ static void the_latest_open_attempt_is_settled_and_none_beside_a_sent_one(void *
     assert_int_equal(settled_at(stage, 0).attempt, 2);
 }
 
+static void a_callback_settles_rows_of_its_own_vendor_only(void **state)
+{
+    Stage *stage = *state;
+    stage->place = (LedgerPlace){STR("postmark"), STR("main"), STR("k-1")};
+    claim(stage, 1, "one");
+    expire(stage);
+    LedgerProof other = proof_from(stage, "sendgrid", 0, "e0");
+    LedgerProof own = proof_from(stage, "postmark", 0, "e1");
+    assert_int_equal(settle(stage, &other, 1), 0);
+    assert_int_equal(settle(stage, &own, 1), 1);
+    LedgerSettled settled = settled_at(stage, 0);
+    assert_true(str_eq(settled.row.vendor, STR("postmark")));
+    assert_true(str_eq(settled.row.credential, STR("main")));
+    assert_true(str_eq(settled.row.vendor_message_id, STR("m-1")));
+    assert_false(settled.second);
+    assert_string_equal(
+        value(stage, "SELECT vendor || credential || vendor_key FROM dispatcher.ledger"),
+        "postmarkmaink-1");
+}
+
+// Its answer never came, so the mail went to a second vendor, as its policy allows.
+static void a_late_proof_of_the_first_vendor_is_a_second_sent(void **state)
+{
+    Stage *stage = *state;
+    stage->place.vendor = STR("postmark");
+    claim(stage, 1, "one");
+    LedgerRow row = sent_row();
+    row.vendor = STR("postmark");
+    row.state = LEDGER_DEFERRED;
+    row.unknown_count = 1;
+    row.due_at_us = clock_now_us();
+    record(stage, &row, 1, "one");
+    stage->keys[0].attempt = 2;
+    stage->place.vendor = STR("sendgrid");
+    claim(stage, 1, "one");
+    row = sent_row();
+    row.vendor = STR("sendgrid");
+    record(stage, &row, 1, "one");
+    LedgerProof proof = proof_from(stage, "postmark", 0, "e1");
+    assert_int_equal(settle(stage, &proof, 1), 1);
+    assert_int_equal(settled_at(stage, 0).attempt, 1);
+    assert_true(settled_at(stage, 0).second);
+    assert_int_equal(settle(stage, &proof, 1), 1);
+    assert_true(settled_at(stage, 0).repeated && settled_at(stage, 0).second);
+    assert_string_equal(
+        value(
+            stage, "SELECT string_agg(vendor || ' ' || state, ', ' ORDER BY attempt) FROM "
+                   "dispatcher.ledger"),
+        "postmark sent, sendgrid sent");
+}
+
+static void a_callback_that_names_its_attempt_settles_that_one(void **state)
+{
+    Stage *stage = *state;
+    LedgerRow row = sent_row();
+    row.state = LEDGER_DEFERRED;
+    row.unknown_count = 1;
+    row.due_at_us = clock_now_us();
+    for (int32_t attempt = 1; attempt <= 2; attempt++) {
+        stage->keys[0].attempt = attempt;
+        claim(stage, 1, "one");
+        record(stage, &row, 1, "one");
+    }
+    LedgerProof proof = proof_from(stage, "sendgrid", 1, "e1");
+    assert_int_equal(settle(stage, &proof, 1), 1);
+    assert_int_equal(settled_at(stage, 0).attempt, 1);
+    LedgerProof third = proof_from(stage, "sendgrid", 3, "e3");
+    assert_int_equal(settle(stage, &third, 1), 0);
+}
+
 static void a_retry_after_a_settled_attempt_is_not_claimed(void **state)
 {
     Stage *stage = *state;
@@ -281,6 +362,9 @@ int main(void)
         ON_STAGE(what_has_a_known_outcome_is_left_alone),
         ON_STAGE(a_failure_after_an_unknown_try_is_settled),
         ON_STAGE(the_latest_open_attempt_is_settled_and_none_beside_a_sent_one),
+        ON_STAGE(a_callback_settles_rows_of_its_own_vendor_only),
+        ON_STAGE(a_late_proof_of_the_first_vendor_is_a_second_sent),
+        ON_STAGE(a_callback_that_names_its_attempt_settles_that_one),
         ON_STAGE(a_retry_after_a_settled_attempt_is_not_claimed),
         ON_STAGE(open_unknowns_of_all_tenants_are_counted),
         ON_STAGE(proofs_and_the_count_scan_nothing_in_a_large_table),
