@@ -82,6 +82,17 @@ Str http_call_header(const HttpCall *call, const char *name)
     return code == CURLHE_OK ? str_from(header->value) : STR_EMPTY;
 }
 
+size_t http_call_headers(const HttpCall *call, HttpAnswerHeader *ret, size_t max)
+{
+    size_t count = 0;
+    struct curl_header *header = NULL;
+    while (count < max &&
+           (header = curl_easy_nextheader(call->easy, CURLH_HEADER, -1, header)) != NULL) {
+        ret[count++] = (HttpAnswerHeader){str_from(header->name), str_from(header->value)};
+    }
+    return count;
+}
+
 bool http_date_parse(Str text, int64_t *ret_us)
 {
     char copy[64];

@@ -79,5 +79,11 @@ void http_call_cancel(HttpCall *call);
 int http_call_status(const HttpCall *call); // 0: no answer yet
 // Of the answer, from the first piece or on_done on; empty when not there; case-insensitive.
 Str http_call_header(const HttpCall *call, const char *name);
+// All of the answer's headers, at most `max`; as long valid as http_call_header's. Returns how
+// many.
+typedef struct HttpAnswerHeader {
+    Str name, value;
+} HttpAnswerHeader;
+size_t http_call_headers(const HttpCall *call, HttpAnswerHeader *ret, size_t max);
 // The time of a header such as Date or Last-Modified (RFC 9110, 5.6.7); false when it is none.
 bool http_date_parse(Str text, int64_t *ret_us);

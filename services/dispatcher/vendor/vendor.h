@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vendor: what carries mail to the outside. SMTP is the first; each further one is a file behind
-// this interface. No policy here: retries over time, the ledger and events belong to the
+// Vendor: what carries mail to the outside: an SMTP server, or an HTTP API with one credential
+// (http/). No policy here: retries over time, the ledger and events belong to the
 // dispatcher. Law: a mail handed over is answered exactly once, from the loop, never inside send().
 // A vendor reports what is certain: only a mail answered SEND_UNKNOWN may have reached the
 // recipient without our knowing.
 #pragma once
 
-#include "common/vendor/send_result.h"
+#include "common/vendor/vendor_api.h"
 
 typedef struct Mail Mail;
 typedef void (*MailDone)(void *ctx, Mail *mail, const SendResult *result);
@@ -14,9 +14,10 @@ typedef void (*MailDone)(void *ctx, Mail *mail, const SendResult *result);
 // The caller's; it and what it points to must live until on_done.
 struct Mail {
     Str tenant;
-    Str from, to; // envelope; checked by mail_address_check()
-    Str message;  // headers and body, CRLF
-    bool utf8;    // an address or a header is not ASCII
+    Str from, to;        // envelope; checked by mail_address_check()
+    Str message;         // headers and body, CRLF; empty when no vendor that may get it wants it
+    bool utf8;           // an address or a header is not ASCII
+    VendorMail *content; // the same in parts, for HTTP APIs; NULL when none may get it
     Priority lane;
     uint64_t give_up_at_ms; // uv_hrtime()'s time in ms: not started after it
     uint64_t held_until_ms; // the claim's end: not written after it; its owner may make it later
