@@ -11,7 +11,7 @@
 #include "services/dispatcher/directory.h"
 #include "services/dispatcher/job_state.h"
 #include "services/dispatcher/ledger/ledger.h"
-#include "services/dispatcher/mime/mime.h"
+#include "common/mime/mime.h"
 #include "services/dispatcher/unknown.h"
 #include "services/dispatcher/vendor/vendor.h"
 #include "stentor/v1/rendered.pb-c.h"

@@ -11,7 +11,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/clock.h"
-#include "services/dispatcher/mime/mime.h"
+#include "common/mime/mime.h"
 #include "services/dispatcher/vendor/smtp/smtp_pool.h"
 
 enum { BODY_BYTES = 4096, COMPOSE_ROUNDS = 20000, IN_FLIGHT = 1024 };

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "services/dispatcher/mime/mime_encode.h"
+#include "common/mime/mime_encode.h"
 #include "services/dispatcher/vendor/smtp/smtp_session_internal.h"
 
 enum { CODE_CLOSING = 421 };

@@ -24,8 +24,8 @@ typedef struct MimeMail {
     Str id;          // "ntf_..." : the Message-ID's left side and the boundary
     Str id_domain;   // the Message-ID's right side
     int64_t date_us; // 0 or later
-    // List-Unsubscribe, and for https and this machine also List-Unsubscribe-Post (RFC 2369, RFC 8058);
-    // empty: none.
+    // List-Unsubscribe, and for https and this machine also List-Unsubscribe-Post (RFC 2369, RFC
+    // 8058); empty: none.
     Str unsubscribe_url;
 } MimeMail;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/dispatcher/mime/mime.h"
+#include "common/mime/mime.h"
 
 #include <string.h>
 #include <time.h>
 
-#include "services/dispatcher/mime/mime_encode.h"
+#include "common/mime/mime_encode.h"
 
 enum { DATE_SIZE = 48, BOUNDARY_SIZE = 64 };
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "services/dispatcher/mime/mime.h"
-#include "services/dispatcher/mime/mime_encode.h"
+#include "common/mime/mime.h"
+#include "common/mime/mime_encode.h"
 
 static MimeMail plain_mail(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/dispatcher/mime/mime_encode.h"
+#include "common/mime/mime_encode.h"
 
 #include <string.h>
 
