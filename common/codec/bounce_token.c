@@ -17,7 +17,9 @@ enum {
 
 _Static_assert(
     ULID_LEN + ATTEMPT_CHARS + MARK_CHARS + MAC_CHARS == BOUNCE_TOKEN_LEN, "the parts of a token");
-_Static_assert(2 + BOUNCE_TOKEN_LEN <= 64, "a local part has at most 64 octets (RFC 5321)");
+_Static_assert(
+    2 + BOUNCE_TOKEN_LEN + BOUNCE_OWNER_CHARS <= 64,
+    "a local part has at most 64 octets (RFC 5321)");
 
 // Crockford's alphabet, as in ULIDs, but in lower case.
 static const char ALPHABET[] = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -135,9 +137,9 @@ bool bounce_token_make(
     return true;
 }
 
-bool bounce_address_make(
-    const BounceKey *key, Str tenant, Str notification_id, int32_t attempt, Str domain,
-    char out[BOUNCE_ADDRESS_SIZE], Error *err)
+static bool make_address(
+    const BounceKey *key, Str tenant, Str notification_id, int32_t attempt, const char *owner,
+    Str domain, char out[BOUNCE_ADDRESS_SIZE], Error *err)
 {
     char token[BOUNCE_TOKEN_LEN + 1];
     if (domain.len == 0 || domain.len > LABELS_MAX || str_has_control(domain)) {
@@ -146,8 +148,25 @@ bool bounce_address_make(
     if (!bounce_token_make(key, tenant, notification_id, attempt, token, err)) {
         return false;
     }
-    (void)snprintf(out, BOUNCE_ADDRESS_SIZE, "b+%s@" STR_FMT, token, STR_ARG(domain));
+    (void)snprintf(out, BOUNCE_ADDRESS_SIZE, "b+%s%s@" STR_FMT, token, owner, STR_ARG(domain));
     return true;
+}
+
+bool bounce_address_make(
+    const BounceKey *key, Str tenant, Str notification_id, int32_t attempt, Str domain,
+    char out[BOUNCE_ADDRESS_SIZE], Error *err)
+{
+    return make_address(key, tenant, notification_id, attempt, "", domain, out, err);
+}
+
+bool bounce_address_make_for(
+    const BounceKey *key, Str tenant, Str notification_id, int32_t attempt,
+    const uint8_t hash[ADDRESS_HASH_LEN], Str domain, char out[BOUNCE_ADDRESS_SIZE], Error *err)
+{
+    char owner[BOUNCE_OWNER_CHARS + 1];
+    base32_encode(hash, BOUNCE_OWNER_LEN, owner);
+    owner[BOUNCE_OWNER_CHARS] = '\0';
+    return make_address(key, tenant, notification_id, attempt, owner, domain, out, err);
 }
 
 // ---- reading ----
@@ -180,8 +199,14 @@ bool bounce_address_read(Str address, BounceToken *ret, Str *ret_domain)
         address = str_slice(address, 1, address.len - 1);
     }
     ptrdiff_t at = str_find(address, '@');
-    if (at != 2 + BOUNCE_TOKEN_LEN || lower(address.ptr[0]) != 'b' || address.ptr[1] != '+' ||
-        !bounce_token_read(str_slice(address, 2, (size_t)at), ret)) {
+    const ptrdiff_t bare = 2 + BOUNCE_TOKEN_LEN;
+    if ((at != bare && at != bare + BOUNCE_OWNER_CHARS) || lower(address.ptr[0]) != 'b' ||
+        address.ptr[1] != '+' || !bounce_token_read(str_slice(address, 2, (size_t)bare), ret)) {
+        return false;
+    }
+    ret->has_owner = at > bare;
+    if (ret->has_owner &&
+        !base32_decode(str_slice(address, (size_t)bare, (size_t)at), ret->owner)) {
         return false;
     }
     if (ret_domain != NULL) {
@@ -204,4 +229,9 @@ bool bounce_token_check(const BounceKey *key, const BounceToken *token, Str tena
     uint8_t mark[BOUNCE_MARK_LEN];
     bounce_tenant_mark(tenant, mark);
     return good && memcmp(mark, token->tenant_mark, BOUNCE_MARK_LEN) == 0;
+}
+
+bool bounce_token_is_owner(const BounceToken *token, const uint8_t hash[ADDRESS_HASH_LEN])
+{
+    return token->has_owner && memcmp(token->owner, hash, BOUNCE_OWNER_LEN) == 0;
 }

@@ -116,6 +116,33 @@ static void an_address_holds_it(void **state)
     assert_true(bounce_address_read(str_from(bracketed), &got, NULL));
 }
 
+static void it_may_say_whose_the_address_was(void **state)
+{
+    (void)state;
+    Error err = {0};
+    char address[BOUNCE_ADDRESS_SIZE];
+    BounceToken got;
+    uint8_t hash[ADDRESS_HASH_LEN];
+    uint8_t other[ADDRESS_HASH_LEN];
+    address_hash(STR("hash key"), STR("acme"), CHANNEL_EMAIL, STR("ada@acme.test"), hash);
+    address_hash(STR("hash key"), STR("acme"), CHANNEL_EMAIL, STR("bob@acme.test"), other);
+    assert_true(bounce_address_make_for(
+        &key, STR("acme"), str_from(ID), 3, hash, STR("bounce.acme.test"), address, &err));
+    assert_int_equal(strchr(address, '@') - address, 62); // of at most 64
+    Str domain;
+    assert_true(bounce_address_read(str_from(address), &got, &domain));
+    assert_true(str_eq(domain, STR("bounce.acme.test")));
+    assert_true(bounce_token_check(&key, &got, STR("acme")));
+    assert_true(bounce_token_is_owner(&got, hash));
+    assert_false(bounce_token_is_owner(&got, other));
+    assert_true(bounce_address_make(
+        &key, STR("acme"), str_from(ID), 3, STR("bounce.acme.test"), address, &err));
+    assert_true(bounce_address_read(str_from(address), &got, NULL));
+    assert_false(bounce_token_is_owner(&got, hash));
+    memcpy(strchr(address, '@'), "uuuuuuuu@x", 11); // not in the alphabet
+    assert_false(bounce_address_read(str_from(address), &got, NULL));
+}
+
 static void another_address_holds_none(void **state)
 {
     (void)state;
@@ -151,6 +178,7 @@ int main(void)
         cmocka_unit_test_setup(every_single_change_is_refused, begin),
         cmocka_unit_test_setup(an_older_master_key_still_verifies, begin),
         cmocka_unit_test_setup(an_address_holds_it, begin),
+        cmocka_unit_test_setup(it_may_say_whose_the_address_was, begin),
         cmocka_unit_test_setup(another_address_holds_none, begin),
         cmocka_unit_test_setup(a_wrong_field_is_named, begin),
     };
