@@ -25,6 +25,8 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 //   rendered   "rendered", notification id, attempt in decimal
 //   status     "status",   notification id, "<status>/<attempt in decimal, 0 before any>"
 //              "status",   vendor's event id, "<status>"            for a vendor's callback
+//              "status",   notification id, "<status>/link/<its number>/<minute since 1970>", and
+//              "/machine" behind it               a tracked link or the pixel (webhook-receiver)
 //   deferred   "deferred", notification id, "schedule", "quiet", "limit", "digest" or
 //              "retry/<attempt that will be made>"
 //   guardian   no event: a copy's id is derived from "guardian|<notification id>" (gate_run.c)
@@ -38,7 +40,9 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
 //   timeout    "timeout",  "<tenant>/<correlation id>", "<timeout_retry_count>"      (order-saga)
 //   retention  "retention", "order-saga", "<number of its period since 1970>/<its seconds>"        (order-saga)
 //   settle     "settle",   vendor's event id, "<status>"
+//   settle     "settle",   notification id, as the status of a tracked link
 //   health     "health",   subject of the entry, "<down_since_us>/<changed_at_us>/<instance>"
+//   revocation "revocation", subject of the entry, "<before>/<who revoked>"
 //   sealed     "sealed",   "EVENTS/<stored at>", "<sequence in decimal>" of the event in clear          (ingest)
 //   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a repair)
 // clang-format on

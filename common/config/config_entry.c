@@ -6,6 +6,7 @@
 #include "common/codec/event.h"
 #include "common/codec/key_register.h"
 #include "common/config/channel_health.h"
+#include "common/config/link_revocations.h"
 #include "common/model/asset.h"
 #include "common/model/template_key.h"
 #include "stentor/v1/config.pb-c.h"
@@ -35,6 +36,8 @@ TENANT_OF(tenant_of_health, Stentor__V1__ChannelHealth)
 TENANT_OF(tenant_of_asset, Stentor__V1__TemplateAsset)
 TENANT_OF(tenant_of_credential, Stentor__V1__VendorCredential)
 TENANT_OF(tenant_of_route, Stentor__V1__Route)
+TENANT_OF(tenant_of_mail_domain, Stentor__V1__MailDomain)
+TENANT_OF(tenant_of_revocation, Stentor__V1__LinkRevocation)
 
 static const char *key_of_tenant(const ProtobufCMessage *message, Arena *arena)
 {
@@ -142,6 +145,19 @@ static const char *key_of_route(const ProtobufCMessage *message, Arena *arena)
     return ((const Stentor__V1__Route *)message)->key;
 }
 
+// The domain as it is: its labels are tokens.
+static const char *key_of_mail_domain(const ProtobufCMessage *message, Arena *arena)
+{
+    (void)arena;
+    return ((const Stentor__V1__MailDomain *)message)->domain;
+}
+
+static const char *key_of_revocation(const ProtobufCMessage *message, Arena *arena)
+{
+    char *key = arena_alloc(arena, LINK_REVOCATION_KEY_SIZE);
+    return link_revocation_key(key, (const Stentor__V1__LinkRevocation *)message) ? key : "";
+}
+
 static const char *tenant_of_register(const ProtobufCMessage *message)
 {
     (void)message;
@@ -167,6 +183,8 @@ static const Kind kinds[] = {
     {"asset",       &stentor__v1__template_asset__descriptor,   tenant_of_asset,       key_of_asset,       NULL},
     {"credential",  &stentor__v1__vendor_credential__descriptor, tenant_of_credential, key_of_credential,  NULL},
     {"route",       &stentor__v1__route__descriptor,            tenant_of_route,       key_of_route,       NULL},
+    {"mail_domain", &stentor__v1__mail_domain__descriptor,      tenant_of_mail_domain, key_of_mail_domain, NULL},
+    {LINK_REVOCATION_KIND, &stentor__v1__link_revocation__descriptor, tenant_of_revocation, key_of_revocation, NULL},
     {KEY_REGISTER_KIND, &stentor__v1__master_keys__descriptor,  tenant_of_register,    key_of_register,    NULL},
 };
 // clang-format on

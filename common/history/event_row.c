@@ -267,6 +267,15 @@ static bool unpack_request(const BusMessage *message, Arena *arena, HistoryRow *
            read_request((const Request *)event, message->stored_at_us, row, arena, err);
 }
 
+// Opened or clicked by a scanner or a proxy: no recipient has read the mail, so it raises no
+// status.
+static bool is_machine(const StatusEvent *event)
+{
+    bool seen = event->status == STENTOR__V1__STATUS__STATUS_OPENED ||
+                event->status == STENTOR__V1__STATUS__STATUS_CLICKED;
+    return seen && event->attempt != NULL && event->attempt->machine;
+}
+
 // A vendor's callback does not know its attempt (number 0): it moves the status and
 // makes no attempt.
 static bool unpack_status(
@@ -279,8 +288,12 @@ static bool unpack_status(
     }
     const StatusEvent *event = (const StatusEvent *)unpacked;
     bool attempted = event->attempt != NULL && event->attempt->number > 0;
-    return read_status(event, message->stored_at_us, row, err) &&
-           (!attempted || read_attempt(event->attempt, attempt, err));
+    if (!read_status(event, message->stored_at_us, row, err) ||
+        (attempted && !read_attempt(event->attempt, attempt, err))) {
+        return false;
+    }
+    row->status = is_machine(event) ? STATUS_NONE : row->status;
+    return true;
 }
 
 bool event_row_read(

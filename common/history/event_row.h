@@ -7,7 +7,8 @@
 #include "common/history/fold.h"
 
 // Slices point into the message as unpacked in `arena`. ret_attempt->number is 0 when the event
-// tells of no attempt. ERROR_PERMANENT when it is not an event of its stream, or cannot be stored.
+// tells of no attempt. ret_row->status is NONE when it changes no row: a machine's open or click.
+// ERROR_PERMANENT when it is not an event of its stream, or cannot be stored.
 bool event_row_read(
     const BusMessage *message, Arena *arena, HistoryRow *ret_row, AttemptRow *ret_attempt,
     Error *err);

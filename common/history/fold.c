@@ -228,6 +228,9 @@ bool fold_event(Fold *fold, const BusMessage *message, Arena *arena, Error *err)
     if (!event_row_read(message, arena, &row, &attempt, err)) {
         return false;
     }
+    if (row.status == STATUS_NONE) {
+        return true;
+    }
     if (fold->row_count == fold->capacity || fold->attempt_count == fold->capacity) {
         grow(fold);
     }

@@ -282,3 +282,15 @@ ptrdiff_t html_after_tag(Str html, const char *name)
     }
     return -1;
 }
+
+size_t html_end_of_body(Str html)
+{
+    Str wanted = STR("</body");
+    for (size_t at = html.len; at > wanted.len; at--) {
+        size_t from = at - wanted.len;
+        if (html.ptr[from] == '<' && str_eq_nocase(str_slice(html, from, at), wanted)) {
+            return from;
+        }
+    }
+    return html.len;
+}

@@ -11,3 +11,5 @@ void html_to_text(Str html, Buf *out);
 
 // Behind the start tag of that name ("body"), or -1 when there is none.
 ptrdiff_t html_after_tag(Str html, const char *name);
+// Where the last "</body" begins, in any case; the end when there is none.
+size_t html_end_of_body(Str html);

@@ -162,6 +162,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_WEBHOOK_HEAD_MS",
     "STENTOR_WEBHOOK_REQUEST_MS",
     "STENTOR_WEBHOOK_BODIES_BYTES",
+    "STENTOR_WEBHOOK_MACHINE_S",
     "STENTOR_WEBHOOK_MAX_AGE_S",
     // what is no row of a table: the command line's file, the scripts' and the tests' own
     "STENTOR_CONFIG",

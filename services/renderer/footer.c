@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "common/render/html_text.h"
+
 enum { ADDRESS_BYTES_MAX = 4096 };
 
 static const char NAME[] = "physical_address";
@@ -101,22 +103,9 @@ static void add_html_char(Buf *out, char c)
     }
 }
 
-// Where the last "</body" begins, in any case; the end when there is none.
-static size_t end_of_body(Str html)
-{
-    Str wanted = STR("</body");
-    for (size_t at = html.len; at > wanted.len; at--) {
-        size_t from = at - wanted.len;
-        if (html.ptr[from] == '<' && str_eq_nocase(str_slice(html, from, at), wanted)) {
-            return from;
-        }
-    }
-    return html.len;
-}
-
 static bool add_html(Buf *html, const char *address)
 {
-    size_t at = end_of_body(buf_view(html));
+    size_t at = html_end_of_body(buf_view(html));
     Buf tail;
     buf_init(&tail, html->max);
     bool ok = buf_append(&tail, html->ptr + at, html->len - at);

@@ -166,6 +166,8 @@ static Result write_content(
             &renderer->draft, version->source, locale->locale, sender->physical_address, failure)) {
         return RESULT_FAILED;
     }
+    size_t links = tracked_apply(&renderer->tracked, job, sender, variables, &renderer->draft.html);
+    metric_add(renderer->tracked_links, (double)links);
     if (!rendered_event(job, version, locale, &renderer->draft, sender, out, &err)) {
         return refuse(failure, FAILURE_RENDER, err.text);
     }

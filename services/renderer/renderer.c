@@ -54,6 +54,9 @@ static bool take_config(
     if (str_eq(kind, STR("asset"))) {
         return assets_put(renderer->assets, tenant, key, payload, message->sequence, err);
     }
+    if (str_eq(kind, STR(MAIL_DOMAIN_KIND))) {
+        return mail_domains_put(renderer->tracked.domains, tenant, key, payload, err);
+    }
     if (str_eq(kind, STR("suppression"))) {
         return suppression_apply(renderer->suppressions, tenant, key, message, err);
     }
@@ -124,6 +127,7 @@ static void register_metrics(Renderer *renderer)
         metrics, "stentor_renderer_unsafe_urls_total", "",
         "Values that were no safe URL where a URL is expected; " TEMPLATE_UNSAFE_URL
         " stands for them");
+    renderer->tracked_links = metrics_counter(metrics, "stentor_renderer_tracked_links_total", "", "Links and pixels of mails that report clicks and opens");
     renderer->ignored = metrics_counter(metrics, "stentor_renderer_replay_failures_ignored_total", "", "Replayed requests that can no longer be rendered; they publish no status");
     renderer->seconds = metrics_histogram(metrics, "stentor_renderer_batch_seconds", "", "Time to render one batch", seconds, sizeof seconds / sizeof *seconds);
     renderer->batch_size = metrics_histogram(metrics, "stentor_renderer_batch_size", "", "Requests in one batch", sizes, sizeof sizes / sizeof *sizes);
@@ -179,6 +183,9 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         LOG(LOG_WARN, "e-mails have no link to unsubscribe, which mailboxes require of bulk mail",
             log_text("hint", "set STENTOR_RENDERER_PUBLIC_URL"));
     }
+    mail_link_key(service_master_key(service), &renderer->tracked.key);
+    renderer->tracked.domains = mail_domains_new();
+    renderer->tracked.public_url = renderer->links.public_url;
     renderer->suppressions = suppressions_new();
     renderer->templates = template_cache_new((size_t)o->compiled);
     renderer->senders = senders_new();
@@ -256,6 +263,7 @@ static void free_renderer(void *state)
     template_cache_free(renderer->templates);
     senders_free(renderer->senders);
     assets_free(renderer->assets);
+    mail_domains_free(renderer->tracked.domains);
     suppressions_free(renderer->suppressions);
     arena_free(renderer->arena);
     draft_done(&renderer->draft);

@@ -11,6 +11,7 @@
 #include "services/renderer/footer.h"
 #include "services/renderer/renderer.h"
 #include "services/renderer/second_check.h"
+#include "services/renderer/tracked.h"
 
 enum { LANES = PRIORITY_COUNT - 1 };
 
@@ -33,6 +34,7 @@ struct Renderer {
     Assets *assets;
     Suppressions *suppressions;
     OptOutLinks links;
+    Tracked tracked;
     Arena *arena; // of the process
     Draft draft;
     TemplateTools *tools;
@@ -42,6 +44,7 @@ struct Renderer {
     Metric *failed[FAILURE_COUNT];
     Metric *suppressed;
     Metric *unsafe_urls;
+    Metric *tracked_links;
     Metric *ignored; // failures of replayed requests
     Metric *seconds;
     Metric *batch_size;

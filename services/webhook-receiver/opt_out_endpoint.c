@@ -88,7 +88,8 @@ static void answer_unavailable(OptOutEndpoint *endpoint, HttpRequest *http)
         "your choice could not be stored; please try again in a moment");
 }
 
-static void answer_bad_link(OptOutEndpoint *endpoint, HttpRequest *http, const Error *err)
+// One answer for an altered token, one that is too old and a revoked one.
+static void answer_bad_link(OptOutEndpoint *endpoint, HttpRequest *http)
 {
     metric_add(endpoint->refused, 1);
     if (wants_page(http)) {
@@ -96,7 +97,9 @@ static void answer_bad_link(OptOutEndpoint *endpoint, HttpRequest *http, const E
             http, 404, "This link does not work",
             "<p>The link is incomplete or too old. Please use the link of a newer mail.</p>");
     } else {
-        http_problem(http, 404, "not-found", "This link does not work", NULL, "%s", err->text);
+        http_problem(
+            http, 404, "not-found", "This link does not work", NULL,
+            "the link was not made by this installation, or is incomplete or too old");
     }
 }
 
@@ -245,10 +248,21 @@ static void take_post(OptOutEndpoint *endpoint, HttpRequest *http, const OptOut 
     store(click);
 }
 
+static bool is_revoked(const OptOutEndpoint *endpoint, const OptOut *what)
+{
+    LinkOwner owner = {
+        .tenant = what->tenant,
+        .notification_id = what->notification_id,
+        .recipient_id = what->recipient_id,
+        .who = str_of(what->address_hash, sizeof what->address_hash),
+        .issued_at_us = what->issued_at_us,
+    };
+    return link_is_revoked(endpoint->revoked, &owner);
+}
+
 bool opt_out_admit(OptOutEndpoint *endpoint, HttpRequest *request)
 {
     OptOut *what = arena_zalloc(request->arena, sizeof *what);
-    Error err = {0};
     if (!str_eq(request->method, STR("POST")) && !str_eq(request->method, STR("GET"))) {
         http_response_header(request, "Allow", STR("GET, POST"));
         http_problem(
@@ -257,8 +271,9 @@ bool opt_out_admit(OptOutEndpoint *endpoint, HttpRequest *request)
     }
     Str token = str_slice(request->path, PATH.len, request->path.len);
     if (!opt_out_verify(
-            &endpoint->key, token, request->received_at_us, request->arena, what, &err)) {
-        answer_bad_link(endpoint, request, &err);
+            &endpoint->key, token, request->received_at_us, request->arena, what, NULL) ||
+        is_revoked(endpoint, what)) {
+        answer_bad_link(endpoint, request);
         return false;
     }
     http_request_known(request);

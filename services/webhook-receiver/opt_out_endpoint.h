@@ -2,11 +2,13 @@
 // The links in mails: POST /v1/opt-out/<token> takes a recipient off a category (RFC 8058, one
 // click, sent by the mail program), GET shows a page with a button, because link scanners follow
 // every link. 200 only after JetStream has both facts: the preference of a known recipient, then
-// the suppression. Law: only a token that we signed has an effect, and no Postgres is needed.
+// the suppression. Law: only a token that we signed and
+// that is not revoked has an effect, and no Postgres is needed.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
 #include "common/codec/opt_out.h"
+#include "common/config/link_revocations.h"
 #include "common/http/server.h"
 #include "common/model/suppressions.h"
 #include "common/service/metrics.h"
@@ -20,6 +22,7 @@ typedef struct OptOutEndpoint {
     Bus *bus;
     OptOutKey key;
     const Suppressions *known;
+    const LinkRevocations *revoked;
     bool (*ready)(void *ctx);
     void *ready_ctx;
     Metric *taken;

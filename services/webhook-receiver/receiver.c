@@ -10,6 +10,7 @@
 #include "common/service/http_rows.h"
 #include "services/webhook-receiver/callback.h"
 #include "services/webhook-receiver/correlate.h"
+#include "services/webhook-receiver/link_endpoint.h"
 #include "services/webhook-receiver/opt_out_endpoint.h"
 
 typedef struct ReceiverOptions {
@@ -18,6 +19,7 @@ typedef struct ReceiverOptions {
     int64_t body_max;
     HttpLimits limits;
     int64_t max_age_s;
+    int64_t machine_s;
 } ReceiverOptions;
 
 typedef struct Receiver {
@@ -31,6 +33,8 @@ typedef struct Receiver {
     HttpServer *server;
     CallbackEndpoint endpoint;
     OptOutEndpoint opt_out;
+    LinkEndpoint links;
+    LinkRevocations *revoked;
     bool stopping;
     int open; // parts that are not stopped, then not freed yet
 } Receiver;
@@ -51,6 +55,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_WEBHOOK_MAX_AGE_S", OPTION_INT, offsetof(ReceiverOptions, max_age_s),
      "600", 0, 86400, false,
      "largest age of a callback's signed timestamp, in seconds; beyond it 403; 0: any"},
+    {"STENTOR_WEBHOOK_MACHINE_S", OPTION_INT, offsetof(ReceiverOptions, machine_s),
+     "10", 0, 3600, false,
+     "seconds after a mail was due in which whoever opens it or follows a link counts as a machine; 0: none"},
 };
 // clang-format on
 
@@ -60,6 +67,9 @@ static bool on_config_changed(
     Receiver *r = ctx;
     if (str_eq(kind, STR("suppression"))) {
         return suppression_apply(r->suppressions, tenant, key, message, err);
+    }
+    if (str_eq(kind, STR(LINK_REVOCATION_KIND))) {
+        return link_revocations_put(r->revoked, tenant, key, message->payload, err);
     }
     if (str_eq(kind, STR(KEY_REGISTER_KIND)) && str_eq(tenant, STR(KEY_REGISTER_TENANT))) {
         Arena *arena = arena_new(0);
@@ -93,6 +103,9 @@ static void on_config_ready(void *ctx)
 static bool on_http_headers(void *ctx, HttpRequest *request)
 {
     Receiver *r = ctx;
+    if (link_is_path(request->path)) {
+        return link_admit(&r->links, request);
+    }
     return opt_out_is_path(request->path) ? opt_out_admit(&r->opt_out, request)
                                           : callback_admit(&r->endpoint, request);
 }
@@ -100,7 +113,9 @@ static bool on_http_headers(void *ctx, HttpRequest *request)
 static void on_http_request(void *ctx, HttpRequest *request)
 {
     Receiver *r = ctx;
-    if (opt_out_is_path(request->path)) {
+    if (link_is_path(request->path)) {
+        link_handle(&r->links, request);
+    } else if (opt_out_is_path(request->path)) {
         opt_out_handle(&r->opt_out, request);
     } else {
         callback_handle(&r->endpoint, request);
@@ -120,12 +135,26 @@ static bool is_ready(void *state, Buf *reason)
            (buf_cstr(reason, "the configuration has not been read yet") && false);
 }
 
+static void build_links(Receiver *r, const ReceiverOptions *o)
+{
+    r->revoked = link_revocations_new();
+    r->links.bus = service_bus(r->service);
+    r->links.revoked = r->revoked;
+    r->links.soon_us = o->machine_s * 1000000;
+    r->links.ready = can_take;
+    r->links.ready_ctx = r;
+    link_endpoint_init(
+        &r->links, service_master_key(r->service), service_metrics(r->service),
+        service_loop(r->service));
+}
+
 static void build_parts(Receiver *r, const ReceiverOptions *o)
 {
     Bus *bus = service_bus(r->service);
     Metrics *metrics = service_metrics(r->service);
     r->keys = inbound_keys_new();
     r->suppressions = suppressions_new();
+    build_links(r, o);
     r->endpoint = (CallbackEndpoint){
         .bus = bus,
         .master = service_master_key(r->service),
@@ -141,6 +170,7 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
     r->opt_out = (OptOutEndpoint){
         .bus = bus,
         .known = r->suppressions,
+        .revoked = r->revoked,
         .ready = can_take,
         .ready_ctx = r,
         .taken = metrics_counter(
@@ -190,11 +220,18 @@ static void on_part_freed(void *ctx)
     }
 }
 
+static void on_links_closed(uv_handle_t *handle)
+{
+    const LinkEndpoint *links = handle->data;
+    on_part_freed(links->ready_ctx);
+}
+
 static void on_part_stopped(void *ctx)
 {
     Receiver *r = ctx;
     if (--r->open == 0) {
-        r->open = 3;
+        r->open = 4;
+        link_endpoint_close(&r->links, on_links_closed);
         config_mirror_free(r->mirror, on_part_freed, r);
         http_server_free(r->server, on_part_freed, r);
         correlator_free(r->correlator, on_part_freed, r);
@@ -215,6 +252,7 @@ static void free_receiver(void *state)
     Receiver *r = state;
     inbound_keys_free(r->keys);
     suppressions_free(r->suppressions);
+    link_revocations_free(r->revoked);
     free(r);
 }
 

@@ -193,6 +193,26 @@ static void a_callback_that_knows_no_attempt_makes_none(void **state)
     assert_int_equal(only_row(f)->status, STATUS_DELIVERED);
 }
 
+static void an_open_by_a_machine_raises_no_status(void **state)
+{
+    Fixture *f = *state;
+    fold_ok(
+        f, status_message(
+               f->arena, status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_SENT, AT(3))));
+    for (int status = STATUS_OPENED; status <= STATUS_CLICKED; status++) {
+        StatusEvent *seen = status_new(f->arena, NTF_ID, (Stentor__V1__Status)status, AT(4));
+        attempt_new(f->arena, seen, 0, STENTOR__V1__OUTCOME__OUTCOME_OPENED)->machine = true;
+        fold_ok(f, status_message(f->arena, seen));
+    }
+    assert_int_equal(only_row(f)->status, STATUS_SENT);
+    assert_int_equal(only_row(f)->at_us[FOLD_OPENED], 0);
+    StatusEvent *seen = status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_OPENED, AT(60));
+    attempt_new(f->arena, seen, 0, STENTOR__V1__OUTCOME__OUTCOME_OPENED);
+    fold_ok(f, status_message(f->arena, seen));
+    assert_int_equal(only_row(f)->status, STATUS_OPENED);
+    assert_int_equal(only_row(f)->at_us[FOLD_OPENED], AT(60));
+}
+
 // ---- merging ----
 
 static void the_reason_belongs_to_the_status_that_won(void **state)
@@ -488,6 +508,7 @@ int main(void)
         TEST(a_request_and_its_sent_are_one_row),
         TEST(an_attempt_becomes_a_row_of_its_notification),
         TEST(a_callback_that_knows_no_attempt_makes_none),
+        TEST(an_open_by_a_machine_raises_no_status),
         TEST(the_reason_belongs_to_the_status_that_won),
         TEST(the_earliest_time_of_a_status_stays),
         TEST(the_greater_outcome_of_an_attempt_stays_whole),
