@@ -18,9 +18,35 @@ static bool is_url(Str text)
            !str_has_control(text) && str_find(text, ' ') < 0;
 }
 
+static bool check_settings(const VendorApi *api, const VendorAccount *account, Error *err)
+{
+    for (size_t i = 0; i < account->setting_count; i++) {
+        const VendorPair *setting = &account->settings[i];
+        if (!str_is_utf8(setting->value) || str_has_control(setting->value)) {
+            return error_set(
+                err, ERROR_CONFIG,
+                "the setting '" STR_FMT "' of the credential '" STR_FMT
+                "' is not one line of UTF-8",
+                STR_ARG(setting->name), STR_ARG(account->name));
+        }
+    }
+    for (size_t i = 0; api->needs != NULL && api->needs[i] != NULL; i++) {
+        if (vendor_setting(account, str_from(api->needs[i])).len == 0) {
+            return error_set(
+                err, ERROR_CONFIG, "the credential '" STR_FMT "' of %s needs the setting '%s'",
+                STR_ARG(account->name), api->name, api->needs[i]);
+        }
+    }
+    Str base = vendor_setting(account, STR("base_url"));
+    return base.len == 0 || is_url(base) ||
+           error_set(
+               err, ERROR_CONFIG,
+               "the setting 'base_url' of the credential '" STR_FMT "' is not an http(s) URL",
+               STR_ARG(account->name));
+}
+
 bool vendor_check_account(const VendorApi *api, const VendorAccount *account, Error *err)
 {
-    Str base = vendor_setting(account, STR("base_url"));
     if (account->secret.len == 0 || str_has_control(account->secret)) {
         return error_set(
             err, ERROR_CONFIG, "the credential '" STR_FMT "' of %s has %s", STR_ARG(account->name),
@@ -31,20 +57,7 @@ bool vendor_check_account(const VendorApi *api, const VendorAccount *account, Er
             err, ERROR_CONFIG, "the credential '" STR_FMT "' of %s needs an 'id'",
             STR_ARG(account->name), api->name);
     }
-    for (size_t i = 0; api->needs != NULL && api->needs[i] != NULL; i++) {
-        if (vendor_setting(account, str_from(api->needs[i])).len == 0) {
-            return error_set(
-                err, ERROR_CONFIG, "the credential '" STR_FMT "' of %s needs the setting '%s'",
-                STR_ARG(account->name), api->name, api->needs[i]);
-        }
-    }
-    if (base.len > 0 && !is_url(base)) {
-        return error_set(
-            err, ERROR_CONFIG,
-            "the setting 'base_url' of the credential '" STR_FMT "' is not an http(s) URL",
-            STR_ARG(account->name));
-    }
-    return true;
+    return check_settings(api, account, err);
 }
 
 bool vendor_setting_host(const VendorAccount *account, Str name, Str *ret, Error *err)
@@ -70,12 +83,34 @@ static bool check_utf8(Str text, const char *field, Error *err)
            error_set(err, ERROR_PERMANENT, "the mail's '%s' is not UTF-8", field);
 }
 
-static bool check_address(const VendorAddress *address, const char *field, Error *err)
+static bool is_ascii(Str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if ((unsigned char)text.ptr[i] >= 0x80) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// None of them takes SMTPUTF8 (RFC 6531); domains are A-labels already.
+static bool check_mailbox(const VendorApi *api, Str address, const char *field, Error *err)
+{
+    return is_ascii(address) ||
+           error_set(
+               err, ERROR_PERMANENT,
+               "the mail's '%s' has an address with more than ASCII, which %s does not take", field,
+               api->name);
+}
+
+static bool check_address(
+    const VendorApi *api, const VendorAddress *address, const char *field, Error *err)
 {
     if (address->address.len == 0) {
         return error_set(err, ERROR_PERMANENT, "the mail's '%s' has no address", field);
     }
-    return check_utf8(address->address, field, err) && check_utf8(address->name, field, err);
+    return check_mailbox(api, address->address, field, err) &&
+           check_utf8(address->name, field, err);
 }
 
 static bool check_addresses(const VendorApi *api, const VendorMail *mail, Error *err)
@@ -87,13 +122,14 @@ static bool check_addresses(const VendorApi *api, const VendorMail *mail, Error 
             "the mail has %zu recipients in 'to', 'cc' and 'bcc', and %s takes at most %zu", count,
             api->name, api->recipients_max);
     }
-    bool good = check_address(&mail->from, "from", err) && check_address(&mail->to, "to", err) &&
-                check_utf8(mail->reply_to, "reply_to", err);
+    bool good = check_address(api, &mail->from, "from", err) &&
+                check_address(api, &mail->to, "to", err) &&
+                check_mailbox(api, mail->reply_to, "reply_to", err);
     for (size_t i = 0; good && i < mail->cc_count; i++) {
-        good = check_address(&mail->cc[i], "cc", err);
+        good = check_address(api, &mail->cc[i], "cc", err);
     }
     for (size_t i = 0; good && i < mail->bcc_count; i++) {
-        good = check_address(&mail->bcc[i], "bcc", err);
+        good = check_address(api, &mail->bcc[i], "bcc", err);
     }
     return good;
 }
@@ -189,6 +225,19 @@ bool vendor_check_mail(
         return error_set(err, ERROR_PERMANENT, "the mail has no 'message'");
     }
     return check_size(api, mail->message.len, "headers, body and attachments", err);
+}
+
+bool vendor_check_key(const VendorApi *api, const VendorMail *mail, Error *err)
+{
+    bool good = mail->key.len > 0 && mail->key.len <= VENDOR_KEY_MAX;
+    for (size_t i = 0; good && i < mail->key.len; i++) {
+        char c = mail->key.ptr[i];
+        good = ascii_is_alnum(c) || c == '.' || c == '_' || c == '-';
+    }
+    return good || error_set(
+                       err, ERROR_PERMANENT,
+                       "the mail's 'key' is not 1 to %d of the characters that %s takes",
+                       VENDOR_KEY_MAX, api->name);
 }
 
 bool vendor_check_extensions(
@@ -287,6 +336,16 @@ Str vendor_mailbox(const VendorAddress *address, Arena *arena)
     Str inner = str_of(quoted, length);
     return str_from(arena_printf(
         arena, "\"" STR_FMT "\" <" STR_FMT ">", STR_ARG(inner), STR_ARG(address->address)));
+}
+
+Str vendor_return_path(const VendorMail *mail, const VendorAccount *account)
+{
+    Str domain = vendor_setting(account, STR("bounce_domain"));
+    ptrdiff_t at = str_find(mail->return_path, '@');
+    bool is_theirs =
+        domain.len > 0 && at > 0 &&
+        str_eq_nocase(str_slice(mail->return_path, (size_t)at + 1, mail->return_path.len), domain);
+    return is_theirs ? mail->return_path : STR_EMPTY;
 }
 
 Str vendor_attempt(const VendorMail *mail, Arena *arena)

@@ -15,6 +15,8 @@ bool vendor_check_account(const VendorApi *api, const VendorAccount *account, Er
 // addresses, the whole message (api->whole) or its parts, headers that only the vendor writes.
 bool vendor_check_mail(
     const VendorApi *api, const VendorMail *mail, const VendorAccount *account, Error *err);
+// ERROR_PERMANENT when the mail's key is none (vendor_api.h), for vendors that know keys.
+bool vendor_check_key(const VendorApi *api, const VendorMail *mail, Error *err);
 // ERROR_PERMANENT when an attachment's name ends with one of `refused` (without the dot,
 // lower-case, NULL at the end).
 bool vendor_check_extensions(
@@ -33,6 +35,9 @@ Str vendor_base64(Str bytes, Arena *arena);
 // "bob@example.com", "Bob <bob@example.com>" or, with a name of more than atoms and blanks,
 // "\"Bob, Jr.\" <bob@example.com>" (RFC 5322, 3.4).
 Str vendor_mailbox(const VendorAddress *address, Arena *arena);
+// The mail's return path when its domain is the setting bounce_domain, which the vendor knows; else
+// empty: the vendor would reject any other.
+Str vendor_return_path(const VendorMail *mail, const VendorAccount *account);
 // The attempt in decimal.
 Str vendor_attempt(const VendorMail *mail, Arena *arena);
 

@@ -110,6 +110,17 @@ int64_t vendor_member_int(const json_t *object, const char *name, int64_t otherw
     return json_is_integer(value) ? (int64_t)json_integer_value(value) : otherwise;
 }
 
+int vendor_is_attempt(const json_t *values, const VendorMail *mail, Arena *arena)
+{
+    Str nid = vendor_member_text(values, "nid");
+    Str attempt = vendor_member_text(values, "attempt");
+    Str wanted = str_from(arena_printf(arena, "%d", mail->attempt));
+    if (nid.len == 0 || attempt.len == 0) {
+        return -1;
+    }
+    return str_eq(nid, mail->notification_id) && str_eq(attempt, wanted);
+}
+
 // ---- texts and ids ----
 
 // Cut at the start of a character, so that the rest is still UTF-8.

@@ -32,6 +32,10 @@ json_t *vendor_answer_object(const VendorAnswer *answer, Arena *arena);
 Str vendor_member_text(const json_t *object, const char *name);
 int64_t vendor_member_int(const json_t *object, const char *name, int64_t otherwise);
 
+// What a vendor gave back of the values that build() had put into the mail: 1 this attempt's, 0
+// another one's, -1 it does not say.
+int vendor_is_attempt(const json_t *values, const VendorMail *mail, Arena *arena);
+
 // "<code> <text>" in one line of UTF-8 with masked addresses, at most VENDOR_TEXT_MAX bytes.
 Str vendor_clean_text(Str code, Str text, Arena *arena);
 // Without <>; empty when it is too long or not printable.

@@ -65,19 +65,6 @@ void postmark_read(const VendorAnswer *answer, Arena *arena, SendResult *ret)
     }
 }
 
-// 1 this attempt's, 0 another one's, -1 it does not say.
-static int is_attempt(const json_t *message, const VendorMail *mail, Arena *arena)
-{
-    const json_t *metadata = json_object_get(message, "Metadata");
-    Str nid = vendor_member_text(metadata, "nid");
-    Str attempt = vendor_member_text(metadata, "attempt");
-    Str wanted = str_from(arena_printf(arena, "%d", mail->attempt));
-    if (nid.len == 0 || attempt.len == 0) {
-        return -1;
-    }
-    return str_eq(nid, mail->notification_id) && str_eq(attempt, wanted);
-}
-
 int postmark_asked(
     const VendorAnswer *answer, const VendorMail *mail, Arena *arena, SendResult *ret)
 {
@@ -90,7 +77,7 @@ int postmark_asked(
     int found = vendor_member_int(body, "TotalCount", -1) == (int64_t)count ? 0 : -1;
     for (size_t i = 0; i < count; i++) {
         const json_t *message = json_array_get(messages, i);
-        int is = is_attempt(message, mail, arena);
+        int is = vendor_is_attempt(json_object_get(message, "Metadata"), mail, arena);
         if (is == 1) {
             vendor_read_status(answer, arena, ret);
             Str id = vendor_member_text(message, "MessageID");
