@@ -2,13 +2,14 @@
 #include "common/vendor/vendor_api.h"
 
 #include "common/http/client/http_client.h"
+#include "common/vendor/mailgun/mailgun.h"
 #include "common/vendor/postmark/postmark.h"
 #include "common/vendor/sendgrid/sendgrid.h"
 
 enum { RETRY_AFTER_MAX_S = 86400 };
 
 // The only list of vendors with an HTTP API.
-static const VendorApi *const vendors[] = {&postmark_api, &sendgrid_api};
+static const VendorApi *const vendors[] = {&sendgrid_api, &mailgun_api, &postmark_api};
 
 const VendorApi *vendor_at(size_t n)
 {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/vendor/multipart.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/buf.h"
+#include "common/codec/hash.h"
+#include "common/vendor/vendor_build.h"
+
+enum { FORM_MAX = 128 * 1024 * 1024, BOUNDARY_HEX = 32, TRIES_MAX = 100 };
+
+static bool holds(Str text, Str part)
+{
+    const char *at = text.ptr, *end = text.ptr + text.len;
+    while ((size_t)(end - at) >= part.len) {
+        at = memchr(at, part.ptr[0], (size_t)(end - at) - part.len + 1);
+        if (at == NULL) {
+            return false;
+        }
+        if (memcmp(at, part.ptr, part.len) == 0) {
+            return true;
+        }
+        at++;
+    }
+    return false;
+}
+
+// No value can be written that holds its own hash; the loop is for the proof.
+static Str choose_boundary(const MultipartField *fields, size_t count, Arena *arena)
+{
+    for (int salt = 0; salt < TRIES_MAX; salt++) {
+        uint8_t digest[SHA256_LEN];
+        char hex[2 * SHA256_LEN + 1];
+        Sha256 *hash = sha256_begin();
+        sha256_add(hash, str_from(arena_printf(arena, "%d", salt)));
+        for (size_t i = 0; i < count; i++) {
+            sha256_add(hash, fields[i].value);
+        }
+        sha256_end(hash, digest);
+        hex_encode(digest, sizeof digest, hex);
+        Str boundary = str_from(arena_printf(arena, "stentor-%.*s", BOUNDARY_HEX, hex));
+        size_t free_of_it = 0;
+        for (size_t i = 0; i < count; i++) {
+            free_of_it += !holds(fields[i].value, boundary);
+        }
+        if (free_of_it == count) {
+            return boundary;
+        }
+    }
+    assert(!"a value holds a hundred hashes of itself");
+    return STR_EMPTY;
+}
+
+static void put_field(Buf *out, const MultipartField *field, Str boundary)
+{
+    buf_printf(
+        out, "--" STR_FMT "\r\nContent-Disposition: form-data; name=\"" STR_FMT "\"",
+        STR_ARG(boundary), STR_ARG(field->name));
+    if (field->filename.len > 0) {
+        buf_printf(
+            out, "; filename=\"" STR_FMT "\"\r\nContent-Type: " STR_FMT, STR_ARG(field->filename),
+            STR_ARG(field->type));
+    }
+    buf_cstr(out, "\r\n\r\n");
+    buf_str(out, field->value);
+    buf_cstr(out, "\r\n");
+}
+
+void multipart_set(VendorRequest *request, const MultipartField *fields, size_t count, Arena *arena)
+{
+    Str boundary = choose_boundary(fields, count, arena);
+    Buf out;
+    buf_init(&out, FORM_MAX);
+    for (size_t i = 0; i < count; i++) {
+        put_field(&out, &fields[i], boundary);
+    }
+    buf_printf(&out, "--" STR_FMT "--\r\n", STR_ARG(boundary));
+    assert(!out.full); // the mail's size was checked
+    arena_own(arena, free, out.ptr);
+    request->body = buf_view(&out);
+    Str type =
+        str_from(arena_printf(arena, "multipart/form-data; boundary=" STR_FMT, STR_ARG(boundary)));
+    vendor_add_header(request, STR("Content-Type"), type);
+}
