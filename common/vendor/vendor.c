@@ -4,12 +4,13 @@
 #include "common/http/client/http_client.h"
 #include "common/vendor/mailgun/mailgun.h"
 #include "common/vendor/postmark/postmark.h"
+#include "common/vendor/resend/resend.h"
 #include "common/vendor/sendgrid/sendgrid.h"
 
 enum { RETRY_AFTER_MAX_S = 86400 };
 
 // The only list of vendors with an HTTP API.
-static const VendorApi *const vendors[] = {&sendgrid_api, &mailgun_api, &postmark_api};
+static const VendorApi *const vendors[] = {&sendgrid_api, &mailgun_api, &postmark_api, &resend_api};
 
 const VendorApi *vendor_at(size_t n)
 {
