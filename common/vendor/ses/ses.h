@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Amazon SES, API v2: SendEmail with the whole mail (Content.Raw), signed with Signature Version 4.
+// The credential's id is the access key's. Settings: region; configuration_set (needed for events),
+// session_token, bounce_domain (return paths in it become FeedbackForwardingEmailAddress). No
+// idempotency keys, and it cannot be asked: EmailTags come back in its events.
+// Source: docs.aws.amazon.com/ses/latest/APIReference-V2, SendEmail and GetAccount.
+#pragma once
+
+#include "common/vendor/vendor_api.h"
+
+extern const VendorApi ses_api;
+
+bool ses_build(
+    const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+    VendorRequest *ret, Error *err);
+// GetAccount, whose answer also has the quota and the rate.
+bool ses_test(
+    const VendorAccount *account, int64_t now_us, Arena *arena, VendorRequest *ret, Error *err);
+void ses_read(const VendorAnswer *answer, Arena *arena, SendResult *ret);
