@@ -74,7 +74,8 @@ typedef struct VendorRequest {
     Str url;
     VendorPair headers[VENDOR_HEADERS_MAX]; // beyond Host, User-Agent, Content-Length
     size_t header_count;
-    Str body; // never empty: only a body keeps libcurl from sending twice (common/http/client)
+    Str body; // of a mail never empty: only a body keeps libcurl from sending twice
+              // (common/http/client). Empty with "GET", which may be repeated.
 } VendorRequest;
 
 typedef struct VendorAnswer {
@@ -94,7 +95,8 @@ uint32_t vendor_retry_after_ms(const VendorAnswer *answer);
 typedef struct VendorApi {
     const char *name; // "sendgrid": in the ledger, in events, in routes
     Channel channel;
-    const char *base_url;     // "https://api.sendgrid.com"; the credential's base_url wins
+    const char *base_url;     // "https://api.sendgrid.com"; the credential's base_url wins. SES's
+                              // has "{region}" in the place of the setting
     const char *const *needs; // settings that a credential must have, NULL at the end
     bool needs_id;            // and an id
     bool whole;               // build wants VendorMail.message
@@ -111,7 +113,9 @@ typedef struct VendorApi {
     // Never fails: an answer that says nothing is SEND_UNKNOWN or judged by its status alone.
     // (500, 502, 504 and 408 are uncertain: SEND_UNKNOWN.) Slices live in `arena` or the answer.
     void (*read)(const VendorAnswer *answer, Arena *arena, SendResult *ret);
-    // A call that proves the credential and sends nothing; NULL: there is none.
+    // A call that proves the credential and sends nothing; NULL: there is none. `read` judges its
+    // answer: REPLY_ACCEPTED and REPLY_TERMINAL (a mail of nothing was understood and refused)
+    // prove it, REPLY_CONFIG says that it is not good, all else says nothing.
     bool (*test)(
         const VendorAccount *account, int64_t now_us, Arena *arena, VendorRequest *ret, Error *err);
     // What asks whether a mail with an unknown outcome was taken, and its answer: 1 it was, 0 not
