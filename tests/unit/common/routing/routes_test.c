@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/buf.h"
 #include "common/codec/event.h"
 #include "common/routing/routes.h"
 
@@ -178,6 +179,233 @@ static void a_route_s_rules_are_those_of_the_mail(void **state)
     assert_null(choice.picks[0].credential);
 }
 
+// ---- credentials and the order of vendors ----
+
+static CredentialEntry *new_credential(
+    World *world, const char *tenant, const char *vendor, const char *name)
+{
+    CredentialEntry *entry = arena_alloc(world->arena, sizeof *entry);
+    stentor__v1__vendor_credential__init(entry);
+    entry->tenant = pb_borrow(tenant);
+    entry->vendor = pb_borrow(vendor);
+    entry->name = pb_borrow(name);
+    entry->reference = pb_borrow("env:KEY");
+    entry->state = STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_ACTIVE;
+    return entry;
+}
+
+static void put_credential(World *world, const CredentialEntry *entry)
+{
+    Str payload;
+    Error err = {0};
+    const char *key = arena_printf(world->arena, "%s.%s", entry->vendor, entry->name);
+    assert_true(event_pack(&entry->base, world->arena, &payload, NULL));
+    if (!routes_credential_changed(
+            world->routes, str_from(entry->tenant), str_from(key), payload, &err)) {
+        fail_msg("%s", err.text);
+    }
+}
+
+static void put_active(World *world, const char *tenant, const char *vendor, int64_t changed_at_us)
+{
+    CredentialEntry *entry = new_credential(
+        world, tenant, vendor, arena_printf(world->arena, "at-%d", (int)changed_at_us));
+    entry->changed_at_us = changed_at_us;
+    put_credential(world, entry);
+}
+
+static void the_credential_promoted_last_is_the_active_one(void **state)
+{
+    World *world = *state;
+    put_active(world, "acme", "sendgrid", 1);
+    put_active(world, "acme", "sendgrid", 3);
+    put_active(world, "acme", "sendgrid", 2);
+    put_active(world, "acme", "postmark", 9);
+    CredentialEntry *staged = new_credential(world, "acme", "sendgrid", "staged");
+    staged->state = STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_STAGED;
+    staged->changed_at_us = 8;
+    put_credential(world, staged);
+    const CredentialEntry *active = routes_account(world->routes, TENANT, STR("sendgrid"), STR(""));
+    assert_string_equal(active->name, "at-3");
+    assert_string_equal(routes_predecessor(world->routes, active)->name, "at-2");
+    const CredentialEntry *older =
+        routes_account(world->routes, TENANT, STR("sendgrid"), STR("at-1")); // by its name
+    assert_int_equal(
+        routes_credential_state(world->routes, older),
+        STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_SUPERSEDED);
+    assert_int_equal(
+        routes_credential_state(world->routes, active),
+        STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_ACTIVE);
+    assert_null(routes_account(world->routes, TENANT, STR("sendgrid"), STR("staged")));
+    assert_null(routes_account(world->routes, TENANT, STR("sendgrid"), STR("absent")));
+}
+
+static void the_tenant_s_own_credential_comes_before_the_platform_s(void **state)
+{
+    World *world = *state;
+    put_active(world, "platform", "sendgrid", 9);
+    assert_string_equal(
+        routes_account(world->routes, TENANT, STR("sendgrid"), STR(""))->tenant, "platform");
+    put_active(world, "acme", "sendgrid", 1);
+    assert_string_equal(
+        routes_account(world->routes, TENANT, STR("sendgrid"), STR(""))->tenant, "acme");
+    assert_string_equal(
+        routes_account(world->routes, STR("other"), STR("sendgrid"), STR(""))->tenant, "platform");
+}
+
+static void put_three(World *world, uint32_t sendgrid, uint32_t postmark)
+{
+    RouteEntry *route = new_route(world, "acme", "mixed");
+    add(world, route, "smtp", 1, 0);
+    add(world, route, "sendgrid", 0, sendgrid);
+    add(world, route, "postmark", 0, postmark);
+    route->max_vendors = 3;
+    put_good(world, route);
+    put_active(world, "acme", "sendgrid", 1);
+    put_active(world, "acme", "postmark", 1);
+}
+
+static Str ntf(World *world, int n)
+{
+    return str_from(arena_printf(world->arena, "ntf_%026d", n));
+}
+
+static void weights_share_the_mails_of_a_step_and_each_mail_keeps_its_order(void **state)
+{
+    World *world = *state;
+    put_three(world, 9, 1);
+    int first = 0;
+    for (int n = 0; n < 4000; n++) {
+        RouteQuestion question = {.notification_id = ntf(world, n)};
+        RouteChoice choice = choose(world, &question);
+        RouteChoice again = choose(world, &question);
+        assert_int_equal(choice.count, 3);
+        assert_true(str_eq(choice.picks[0].vendor, again.picks[0].vendor));
+        assert_true(str_eq(choice.picks[2].vendor, STR("smtp"))); // its step is the last
+        first += str_eq(choice.picks[0].vendor, STR("sendgrid")) ? 1 : 0;
+    }
+    assert_in_range(first, 3500, 3700); // 3600 +- 5 sigma
+}
+
+static VendorStanding stand_by(void *ctx, Str vendor, const CredentialEntry *credential)
+{
+    const VendorStanding *of = ctx; // sendgrid, postmark, smtp
+    assert_true((credential == NULL) == str_eq(vendor, STR("smtp")));
+    return of[str_eq(vendor, STR("sendgrid")) ? 0 : str_eq(vendor, STR("postmark")) ? 1 : 2];
+}
+
+static const char *picked(World *world, const Str *avoid, size_t avoid_count, VendorStanding of[3])
+{
+    RouteChoice choice = choose(
+        world, &(RouteQuestion){
+                   .avoid = avoid, .avoid_count = avoid_count, .standing = stand_by, .ctx = of});
+    Buf out;
+    buf_init(&out, 256);
+    for (size_t i = 0; i < choice.count; i++) {
+        buf_printf(&out, "%s" STR_FMT, i > 0 ? " " : "", STR_ARG(choice.picks[i].vendor));
+    }
+    buf_cstr(&out, choice.waits ? " waits" : "");
+    const char *text = arena_cstr(world->arena, buf_view(&out));
+    buf_done(&out);
+    return text;
+}
+
+static void avoided_open_and_suspended_vendors_are_left_out(void **state)
+{
+    World *world = *state;
+    put_three(world, 1000, 1); // ntf_1 takes sendgrid first
+    VendorStanding up[3] = {STANDING_UP, STANDING_UP, STANDING_UP};
+    VendorStanding open[3] = {STANDING_OPEN, STANDING_UP, STANDING_UP};
+    VendorStanding off[3] = {STANDING_UP, STANDING_DISABLED, STANDING_UP};
+    VendorStanding shut[3] = {STANDING_OPEN, STANDING_DISABLED, STANDING_OPEN};
+    Str sendgrid = STR("sendgrid");
+    assert_string_equal(picked(world, NULL, 0, up), "sendgrid postmark smtp");
+    assert_string_equal(picked(world, &sendgrid, 1, up), "postmark smtp");
+    assert_string_equal(picked(world, NULL, 0, open), "postmark smtp");
+    assert_string_equal(picked(world, NULL, 0, off), "sendgrid smtp");
+    assert_string_equal(picked(world, NULL, 0, shut), "sendgrid postmark smtp waits");
+    assert_true(
+        routes_credential_changed(world->routes, TENANT, STR("postmark.at-1"), STR_EMPTY, NULL));
+    assert_string_equal(picked(world, NULL, 0, up), "sendgrid smtp");
+}
+
+static void a_route_that_does_not_fall_back_on_open_waits_for_its_first_vendor(void **state)
+{
+    World *world = *state;
+    VendorStanding open[3] = {STANDING_OPEN, STANDING_UP, STANDING_UP};
+    RouteEntry *route = new_route(world, "acme", "strict");
+    char *on[] = {pb_borrow("unsent")};
+    route->fallback_on = on;
+    route->n_fallback_on = 1;
+    add(world, route, "sendgrid", 0, 0);
+    add(world, route, "smtp", 1, 0);
+    put_good(world, route);
+    put_active(world, "acme", "sendgrid", 1);
+    assert_string_equal(picked(world, NULL, 0, open), "sendgrid smtp waits");
+}
+
+static void at_most_max_vendors_meet_one_mail(void **state)
+{
+    World *world = *state;
+    VendorStanding up[3] = {STANDING_UP, STANDING_UP, STANDING_UP};
+    Str refused[] = {STR("sendgrid"), STR("mailgun")};
+    RouteEntry *route = new_route(world, "acme", "three");
+    add(world, route, "sendgrid", 0, 0);
+    add(world, route, "postmark", 1, 0);
+    add(world, route, "smtp", 2, 0);
+    put_good(world, route);
+    put_active(world, "acme", "sendgrid", 1);
+    put_active(world, "acme", "postmark", 1);
+    assert_string_equal(picked(world, NULL, 0, up), "sendgrid postmark");
+    assert_string_equal(picked(world, refused, 1, up), "postmark");
+    assert_string_equal(picked(world, refused, 2, up), "");
+}
+
+static void a_degraded_vendor_gets_a_tenth_of_its_weight_or_goes_last(void **state)
+{
+    World *world = *state;
+    VendorStanding degraded[3] = {STANDING_DEGRADED, STANDING_UP, STANDING_UP};
+    put_three(world, 1, 1);
+    int first = 0;
+    for (int n = 0; n < 4000; n++) {
+        RouteQuestion question = {
+            .notification_id = ntf(world, n), .standing = stand_by, .ctx = degraded};
+        RouteChoice choice = choose(world, &question);
+        first += str_eq(choice.picks[0].vendor, STR("sendgrid")) ? 1 : 0;
+    }
+    assert_in_range(first, 270, 460); // an eleventh of 4000
+    RouteEntry *route = new_route(world, "acme", "a");
+    char *on[] = {pb_borrow("degraded")};
+    route->fallback_on = on;
+    route->n_fallback_on = 1;
+    add(world, route, "sendgrid", 0, 0);
+    add(world, route, "smtp", 1, 0);
+    put_good(world, route);
+    assert_string_equal(picked(world, NULL, 0, degraded), "smtp sendgrid");
+}
+
+static void a_wrong_credential_is_refused_with_its_field(void **state)
+{
+    World *world = *state;
+    static const struct {
+        const char *vendor, *name, *key_id, *says;
+    } rows[] = {
+        {"pigeon", "main", "", "vendor: 'pigeon'"},
+        {"smtp", "main", "", "STENTOR_SMTP_PASSWORD_FILE"},
+        {"sendgrid", "Main", "", "name:"},
+        {"sendgrid", "main", "a\nb", "key_id:"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Error err = {0};
+        CredentialEntry *entry = new_credential(world, "acme", rows[i].vendor, rows[i].name);
+        entry->key_id = pb_borrow(rows[i].key_id);
+        assert_false(credential_entry_check(entry, &err));
+        if (strstr(err.text, rows[i].says) == NULL) {
+            fail_msg("%s", err.text);
+        }
+    }
+}
+
 // ---- what is wrong in an entry ----
 
 static void refuse(World *world, RouteEntry *route, const char *text)
@@ -243,6 +471,14 @@ int main(void)
         TEST(a_route_fits_by_category_domain_and_country),
         TEST(without_a_route_nothing_is_picked_and_the_defaults_hold),
         TEST(a_route_s_rules_are_those_of_the_mail),
+        TEST(the_credential_promoted_last_is_the_active_one),
+        TEST(the_tenant_s_own_credential_comes_before_the_platform_s),
+        TEST(weights_share_the_mails_of_a_step_and_each_mail_keeps_its_order),
+        TEST(avoided_open_and_suspended_vendors_are_left_out),
+        TEST(a_route_that_does_not_fall_back_on_open_waits_for_its_first_vendor),
+        TEST(at_most_max_vendors_meet_one_mail),
+        TEST(a_degraded_vendor_gets_a_tenth_of_its_weight_or_goes_last),
+        TEST(a_wrong_credential_is_refused_with_its_field),
         TEST(a_wrong_route_is_refused_with_its_field_and_the_earlier_one_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
