@@ -129,6 +129,36 @@ static bool write_unsubscribe(Str url, Buf *out, Error *err)
     return true;
 }
 
+// Each on a line of its own, which none of them can leave.
+static bool write_extras(const MimeMail *mail, Buf *out, Error *err)
+{
+    const struct {
+        const char *name, *before, *after;
+        Str value;
+    } extras[] = {
+        {"List-Id", "<", ">", mail->list_id},
+        {"Feedback-ID", "", "", mail->feedback_id},
+        {"CFBL-Address", "", "; report=arf", mail->cfbl_address},
+    };
+    for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
+        if (extras[i].value.len == 0) {
+            continue;
+        }
+        if (extras[i].value.len > MIME_EXTRA_MAX || str_has_control(extras[i].value)) {
+            return error_set(
+                err, ERROR_PERMANENT, "header '%s' has a control character or is too long",
+                extras[i].name);
+        }
+        buf_cstr(out, extras[i].name);
+        buf_str(out, STR(": "));
+        buf_cstr(out, extras[i].before);
+        buf_str(out, extras[i].value);
+        buf_cstr(out, extras[i].after);
+        buf_str(out, STR("\r\n"));
+    }
+    return true;
+}
+
 static bool write_headers(const MimeMail *mail, Buf *out, Error *err)
 {
     char date[DATE_SIZE];
@@ -144,6 +174,9 @@ static bool write_headers(const MimeMail *mail, Buf *out, Error *err)
     }
     if (!mime_header_text("Subject", mail->subject, out, err) ||
         !write_unsubscribe(mail->unsubscribe_url, out, err)) {
+        return false;
+    }
+    if (!write_extras(mail, out, err)) {
         return false;
     }
     buf_str(out, STR("Message-ID: <"));

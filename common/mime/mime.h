@@ -10,6 +10,7 @@
 
 enum {
     MIME_URL_MAX = 900,
+    MIME_EXTRA_MAX = 400,
     MIME_BYTES_MAX = 4 * 1024 * 1024,
     MAIL_ADDRESS_MAX = 254,
     MAIL_LOCAL_MAX = 64
@@ -27,6 +28,10 @@ typedef struct MimeMail {
     // List-Unsubscribe, and for https and this machine also List-Unsubscribe-Post (RFC 2369, RFC
     // 8058); empty: none.
     Str unsubscribe_url;
+    // Values without line breaks, made or checked before; empty: none.
+    Str list_id;      // without <> (RFC 2919)
+    Str feedback_id;  // "a:b:c:d"
+    Str cfbl_address; // where complaints are reported to, as ARF (RFC 9477)
 } MimeMail;
 
 // Appends the whole message. ERROR_PERMANENT names the wrong header and quotes no personal data.

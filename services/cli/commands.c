@@ -293,6 +293,17 @@ const Command commands[] = {
     {"inbound put", "VENDOR", 1, 1, "public-key= revoke json",
      "store the key with which a vendor signs its callbacks (vendor: sendgrid)\n  --public-key BASE64   as the console of the vendor shows it\n"
      "  --revoke              accept no more callbacks", cmd_inbound_put, NULL},
+    {"mail-domain put", "DOMAIN", 1, 1, "dkim= bounce-domain= tracking-url= track-opens track-clicks json",
+     "say how mails from a domain are signed and where their bounces come back to; of tenant platform: for every tenant\n"
+     "  --dkim SELECTOR:KIND:REFERENCE   a key, repeatable; KIND is rsa or ed25519, REFERENCE where the dispatcher reads the\n"
+     "                                   private key in PEM: file:/run/secrets/s1.pem or env:NAME\n"
+     "  --bounce-domain DOMAIN           the return path becomes b+TOKEN@DOMAIN; its MX leads to webhook-receiver\n"
+     "  --tracking-url URL               what links in mails begin with, such as https://links.example.com\n"
+     "  --track-opens, --track-clicks    note that a mail was opened, a link clicked (off by default)",
+     cmd_mail_domain_put, NULL},
+    {"mail-domain list", "", 0, 0, "json", "list the domains that mails of the tenant are from, with their keys", cmd_mail_domain_list, NULL},
+    {"mail-domain show", "DOMAIN", 1, 1, "json", "show what mails from the domain carry, and where DNS holds its public keys", cmd_mail_domain_show, NULL},
+    {"mail-domain delete", "DOMAIN", 1, 1, "json", "mails from the domain are not signed here any more", cmd_mail_domain_delete, NULL},
     {"apikey create", "", 0, 0, "name= scopes= expires= tenant= json",
      "create an API key of the tenant; the key is shown once and stored hashed\n"
      "  --scopes LIST    with commas: send, read, manage, admin (default), or single ones such as recipients:reveal;\n"

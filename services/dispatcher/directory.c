@@ -33,6 +33,7 @@ struct Directory {
     Map *versions; // "tenant/template.email.1_0_0" -> Version
     Map *channels; // "email_smtp" -> ChannelState
     Suppressions *suppressions;
+    SendDomains *send_domains;
     size_t prefixes;
     uint64_t calls;
     Arena *scratch;
@@ -65,6 +66,7 @@ Directory *directory_new(void)
     directory->versions = map_new(free_version);
     directory->channels = map_new(free);
     directory->suppressions = suppressions_new();
+    directory->send_domains = send_domains_new();
     directory->scratch = arena_new(0);
     return directory;
 }
@@ -76,6 +78,7 @@ void directory_free(Directory *directory)
         map_free(directory->versions);
         map_free(directory->channels);
         suppressions_free(directory->suppressions);
+        send_domains_free(directory->send_domains);
         arena_free(directory->scratch);
         free(directory);
     }
@@ -165,6 +168,9 @@ bool directory_changed(
     }
     if (str_eq(kind, STR("suppression"))) {
         return suppression_apply(directory->suppressions, tenant, key, message, err);
+    }
+    if (str_eq(kind, STR(MAIL_DOMAIN_KIND))) {
+        return send_domains_changed(directory->send_domains, tenant, key, message->payload, err);
     }
     if (str_eq(kind, STR(CHANNEL_HEALTH_KIND)) && str_eq(tenant, STR(CHANNEL_HEALTH_TENANT))) {
         return put_channel(directory, key, message, err);
@@ -279,6 +285,11 @@ ChannelState directory_channel(const Directory *directory, Str key)
 {
     const ChannelState *state = map_get(directory->channels, key);
     return state != NULL ? *state : (ChannelState){0};
+}
+
+SendDomains *directory_send_domains(const Directory *directory)
+{
+    return directory->send_domains;
 }
 
 const Suppressions *directory_suppressions(const Directory *directory)

@@ -8,6 +8,7 @@
 #include "common/codec/body.h"
 #include "common/config/config_mirror.h"
 #include "common/model/suppressions.h"
+#include "services/dispatcher/dress/send_domains.h"
 #include "stentor/v1/rendered.pb-c.h"
 
 enum { DIRECTORY_PREFIXES_MAX = 256 };
@@ -46,5 +47,6 @@ typedef struct ChannelState {
 } ChannelState;
 ChannelState directory_channel(const Directory *directory, Str key);
 
+SendDomains *directory_send_domains(const Directory *directory);
 const Suppressions *directory_suppressions(const Directory *directory);
 bool directory_is_suspended(const Directory *directory, Str tenant);

@@ -14,8 +14,8 @@ enum { START_POLL_MS = 20, PARTITIONS_EVERY_H = 12, TURN_MAX_MS = 5000 };
 // Of whole mails, whatever number of attempts each took.
 static void register_mails(DispatcherMetrics *ours, Metrics *metrics)
 {
-    static const double seconds[] = {0.1, 0.25, 0.5,  1,    2.5,  5,     10,    30,    60,
-                                     120, 300,  900,  1800, 3600, 7200, 14400, 43200, 86400};
+    static const double seconds[] = {0.1, 0.25, 0.5, 1,    2.5,  5,    10,    30,    60,
+                                     120, 300,  900, 1800, 3600, 7200, 14400, 43200, 86400};
     static const double attempts[] = {1, 2, 3, 4, 5, 6, 8, 10, 20};
     static const char *const taken = "stentor_dispatcher_mail_attempts";
     static const char *const taken_help = "Attempts that a mail took until it was sent or failed";
@@ -196,6 +196,7 @@ void dispatcher_warn(const Dispatcher *dispatcher, Buf *warning)
     if (own.down_since_us > 0) {
         health_describe(vendor->name, &own, warning);
     }
+    send_domains_warn(directory_send_domains(dispatcher->directory), warning);
 }
 
 static void part_closed(Dispatcher *dispatcher)

@@ -28,9 +28,9 @@ typedef struct DispatcherMetrics {
     Metric *sent, *rejected, *exhausted, *decided, *deferred, *unknown, *parked, *refused,
         *returned, *released, *lost, *postponed, *settled, *open_claimed, *open_parked;
     Metric *send_seconds;
-    Metric *delivery_seconds;                               // from when it was to be sent
-    Metric *mails_sent, *mails_failed, *mails_suppressed;   // by how they ended
-    Metric *attempts_sent, *attempts_failed;                // how many a mail had taken then
+    Metric *delivery_seconds;                             // from when it was to be sent
+    Metric *mails_sent, *mails_failed, *mails_suppressed; // by how they ended
+    Metric *attempts_sent, *attempts_failed;              // how many a mail had taken then
 } DispatcherMetrics;
 
 // Deliveries of one worker. A kill leaves its claims without an outcome unknown, so they are kept

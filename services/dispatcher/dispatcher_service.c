@@ -17,7 +17,7 @@ typedef struct Options {
     const char *smtp_url, *smtp_password, *smtp_tls, *smtp_ca_file, *smtp_helo;
     int64_t smtp_connections, smtp_mails, smtp_connect_ms, smtp_command_ms, smtp_data_ms,
         smtp_idle_ms;
-    const char *mail_from, *mail_domain;
+    const char *mail_from, *mail_domain, *feedback_sender;
     const char *unknown, *ladder;
     int64_t lease_ms, batch, in_flight, tenant_percent;
     int64_t kept_days, cleanup_every_s;
@@ -51,6 +51,8 @@ static const Option table[] = {
      "From of mails whose tenant has no sender"},
     {"STENTOR_MAIL_DOMAIN",           OPTION_TEXT, offsetof(Options, mail_domain),      "localhost", 0, 0, false,
      "domain of the Message-ID, such as example.com"},
+    {"STENTOR_MAIL_FEEDBACK_SENDER",  OPTION_TEXT, offsetof(Options, feedback_sender),  "stentor", 0, 0, false,
+     "last field of Feedback-ID, by which Gmail counts complaints: 5 to 15 of a-z 0-9 '-'"},
     {"STENTOR_DISPATCHER_UNKNOWN",    OPTION_TEXT, offsetof(Options, unknown),          "resend", 0, 0, false,
      "a mail that may have been sent: resend (same Message-ID) or park; or by channel: email=park,sms=resend"},
     {"STENTOR_RETRY_LADDER",          OPTION_TEXT, offsetof(Options, ladder),           "300,900,3600,14400,43200", 0, 0, false,
@@ -144,6 +146,17 @@ static bool is_domain_option(Str domain)
     return fine;
 }
 
+static bool is_feedback_sender(Str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (!(c >= 'a' && c <= 'z') && !ascii_is_digit(c) && c != '-') {
+            return false;
+        }
+    }
+    return text.len >= FEEDBACK_SENDER_MIN && text.len <= FEEDBACK_SENDER_MAX;
+}
+
 static bool read_rules(const Options *options, Str from, JobRules *rules, Error *err)
 {
     rules->vendor = "smtp";
@@ -155,6 +168,13 @@ static bool read_rules(const Options *options, Str from, JobRules *rules, Error 
         return error_set(
             err, ERROR_CONFIG, "STENTOR_MAIL_DOMAIN is '%s': expected a domain like example.com",
             options->mail_domain);
+    }
+    rules->dress.feedback_sender = str_from(options->feedback_sender);
+    if (!is_feedback_sender(rules->dress.feedback_sender)) {
+        return error_set(
+            err, ERROR_CONFIG,
+            "STENTOR_MAIL_FEEDBACK_SENDER is '%s': expected %d to %d of a-z 0-9 '-'",
+            options->feedback_sender, (int)FEEDBACK_SENDER_MIN, (int)FEEDBACK_SENDER_MAX);
     }
     return read_from(from, rules, err);
 }
@@ -248,6 +268,7 @@ static bool assemble(State *state, const Options *options, Error *err)
         return false;
     }
     parts.rules.hash_keys = master_hash_keys(parts.master);
+    bounce_key(parts.master, &parts.rules.dress.bounce_key);
     state->smtp = smtp_pool_new(parts.loop, &smtp, err);
     if (state->smtp == NULL) {
         return false;

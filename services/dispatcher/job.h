@@ -7,11 +7,12 @@
 
 #include "common/bus/consume/worker.h"
 #include "common/codec/seal.h"
+#include "common/mime/mime.h"
 #include "common/model/rules/ladder.h"
 #include "services/dispatcher/directory.h"
+#include "services/dispatcher/dress/dress.h"
 #include "services/dispatcher/job_state.h"
 #include "services/dispatcher/ledger/ledger.h"
-#include "common/mime/mime.h"
 #include "services/dispatcher/unknown.h"
 #include "services/dispatcher/vendor/vendor.h"
 #include "stentor/v1/rendered.pb-c.h"
@@ -35,6 +36,7 @@ struct Job {
     LedgerConflict *conflict; // the row that was in the way of the claim; NULL: none
     LedgerPlace place;        // where its mail goes under its claim
     Mail mail;
+    Dress dress;      // what the mail carries beside its content
     Str message_id;   // without <>
     int64_t taken_us; // when its handling started, of clock_mono_us()
     uint32_t resends;
@@ -51,6 +53,7 @@ typedef struct JobRules {
     Str from_name, from; // the installation's default sender
     Str mail_domain;
     const char *vendor;
+    DressRules dress;
     HashKeys hash_keys; // of addresses: common/codec/hash.h
 } JobRules;
 

@@ -21,6 +21,7 @@
 #include "services/gateway/templates/templates_api.h"
 #include "services/gateway/tenants/api_keys_api.h"
 #include "services/gateway/tenants/inbound_keys_api.h"
+#include "services/gateway/tenants/mail_domains_api.h"
 #include "services/gateway/tenants/tenant_api.h"
 #include "services/gateway/tenants/tenant_events.h"
 #include "services/gateway/triggers/resolvers_api.h"
@@ -71,6 +72,7 @@ typedef struct Gateway {
     TenantEvents *tenant_events;
     ApiKeysApi *api_keys;
     InboundKeysApi inbound_keys;
+    MailDomainsApi *mail_domains;
     Assets *assets;
     AssetObjects *objects;
     AssetsApi assets_api;
@@ -123,6 +125,8 @@ static void on_entry_taken(void *ctx, Str kind, Str tenant, Str key, const BusMe
     } else if (
         str_eq(kind, STR(CHANNEL_HEALTH_KIND)) && str_eq(tenant, STR(CHANNEL_HEALTH_TENANT))) {
         notification_api_changed(&g->notifications, key, message->payload);
+    } else if (str_eq(kind, STR(MAIL_DOMAIN_KIND))) {
+        mail_domains_api_changed(g->mail_domains, tenant, key, message->payload, message->sequence);
     } else if (str_eq(kind, STR("asset"))) {
         Error err = {0}; // config_entry.h believes it, so there is none
         (void)assets_put(g->assets, tenant, key, message->payload, message->sequence, &err);
@@ -240,6 +244,8 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     api_keys_api_add(&g->api, g->api_keys);
     g->inbound_keys = (InboundKeysApi){bus};
     inbound_keys_api_add(&g->api, &g->inbound_keys);
+    g->mail_domains = mail_domains_api_new(bus);
+    mail_domains_api_add(&g->api, g->mail_domains);
     g->assets_api = (AssetsApi){bus, g->assets, g->objects, g->public_url};
     assets_api_add(&g->api, &g->assets_api);
     assets_public_init(&g->assets_public, g->objects, g->assets, service_metrics(g->service));
@@ -363,6 +369,7 @@ static void free_gateway(void *state)
     tenant_events_free(g->tenant_events);
     tenant_api_free(g->tenants);
     api_keys_api_free(g->api_keys);
+    mail_domains_api_free(g->mail_domains);
     keyring_free(g->keyring);
     configured_done(&g->configured);
     asset_objects_free(g->objects);

@@ -44,6 +44,10 @@ static void write_mail(SmtpSession *session)
         buf_str(
             out, session->caps.eightbitmime ? STR(" BODY=8BITMIME SMTPUTF8") : STR(" SMTPUTF8"));
     }
+    if (session->caps.dsn && mail->envid.len > 0) {
+        buf_str(out, STR(" RET=HDRS ENVID="));
+        buf_str(out, mail->envid);
+    }
     buf_str(out, STR("\r\n"));
     smtp_session_expect(session, EXPECT_MAIL);
 }

@@ -182,6 +182,7 @@ static void parse_cap(SmtpCaps *caps, Str line)
     caps->starttls |= str_eq_nocase(word, STR("STARTTLS"));
     caps->smtputf8 |= str_eq_nocase(word, STR("SMTPUTF8"));
     caps->eightbitmime |= str_eq_nocase(word, STR("8BITMIME"));
+    caps->dsn |= str_eq_nocase(word, STR("DSN"));
     if (str_eq_nocase(word, STR("SIZE")) && str_to_i64(str_trim(rest), &size) && size > 0) {
         caps->size_max = (uint64_t)size;
     }

@@ -42,7 +42,7 @@ void smtp_reply_clean(const SmtpReply *reply, char *out, size_t size);
 ReplyClass smtp_classify(int code, Str enhanced);
 
 typedef struct SmtpCaps {
-    bool pipelining, starttls, smtputf8, eightbitmime, auth_plain, auth_login;
+    bool pipelining, starttls, smtputf8, eightbitmime, auth_plain, auth_login, dsn;
     uint64_t size_max; // 0: not announced
 } SmtpCaps;
 

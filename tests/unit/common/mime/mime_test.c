@@ -436,6 +436,26 @@ static void one_click_is_offered_over_https_and_on_this_machine_only(void **stat
     assert_false(offers_one_click("http://localhost.example.com:80/v1/opt-out/oot_abc"));
 }
 
+static void extras_stand_each_in_a_line_that_they_cannot_leave(void **state)
+{
+    (void)state;
+    Buf out;
+    Error err = {0};
+    MimeMail mail = plain_mail();
+    mail.list_id = STR("welcome.example.com");
+    mail.feedback_id = STR("dbt_1:marketing:acme:stentor");
+    mail.cfbl_address = STR("b+1@bounces.example.com");
+    buf_init(&out, MIME_BYTES_MAX);
+    assert_true(mime_compose(&mail, &out, &err));
+    assert_non_null(strstr(
+        buf_c(&out), "\r\nList-Id: <welcome.example.com>\r\n"
+                     "Feedback-ID: dbt_1:marketing:acme:stentor\r\n"
+                     "CFBL-Address: b+1@bounces.example.com; report=arf\r\n"));
+    buf_done(&out);
+    mail.list_id = STR("x>\r\nBcc: eve@example.com");
+    expect_refused(&mail, "header 'List-Id' has a control character or is too long");
+}
+
 static void an_unsubscribe_url_cannot_begin_a_header(void **state)
 {
     (void)state;
@@ -484,6 +504,7 @@ int main(void)
         cmocka_unit_test(a_mail_without_a_body_is_refused),
         cmocka_unit_test(an_unsubscribe_url_stands_alone_in_its_line),
         cmocka_unit_test(one_click_is_offered_over_https_and_on_this_machine_only),
+        cmocka_unit_test(extras_stand_each_in_a_line_that_they_cannot_leave),
         cmocka_unit_test(an_unsubscribe_url_cannot_begin_a_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,6 +189,22 @@ static void a_mail_costs_one_group_and_one_message(void **state)
     assert_string_equal(stage->script.mails[0], "Subject: x\r\n\r\nhello\r\n");
 }
 
+static void a_server_that_offers_dsn_gets_an_envelope_id(void **state)
+{
+    Stage *stage = *state;
+    script_rule(
+        &stage->script, "EHLO", "250-script\r\n250-PIPELINING\r\n250-DSN\r\n250 SIZE 100000", 0);
+    open_pool(stage);
+    Sent *sent = send_mail(stage, "a@example.org", "1\r\n");
+    sent->mail.envid = STR("01m2v3"); // before the loop writes it
+    run(stage);
+    expect_answer(sent, REPLY_ACCEPTED, "250", "2.0.0");
+    expect_log(
+        stage, "+EHLO client.test\n|"
+               "MAIL FROM:<shop@example.com> SIZE=3 RET=HDRS ENVID=01m2v3\n"
+               "RCPT TO:<a@example.org>\nDATA\n|.\n|");
+}
+
 static void the_next_envelope_goes_behind_the_final_dot(void **state)
 {
     Stage *stage = *state;
@@ -979,6 +995,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_STAGE(a_mail_costs_one_group_and_one_message),
+        ON_STAGE(a_server_that_offers_dsn_gets_an_envelope_id),
         ON_STAGE(the_next_envelope_goes_behind_the_final_dot),
         ON_STAGE(without_pipelining_each_command_waits_for_its_answer),
         ON_STAGE(lines_that_begin_with_a_dot_get_a_second_one),

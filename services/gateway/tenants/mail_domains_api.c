@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/gateway/tenants/mail_domains_api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/api/api_json.h"
+#include "common/api/config_read.h"
+#include "common/api/config_write.h"
+#include "common/api/page.h"
+#include "common/api/precondition.h"
+#include "common/base/clock.h"
+#include "common/base/map.h"
+#include "common/bus/topology/topology.h"
+#include "common/codec/event.h"
+#include "common/mime/dkim.h"
+#include "common/model/sender_domain.h"
+#include "common/render/public_url.h"
+
+enum { REFERENCE_MAX = 300, ALGORITHM_MAX = 32, PATH_SIZE = 320 };
+
+typedef Stentor__V1__MailDomain MailDomainEntry;
+
+typedef struct Kept {
+    uint64_t sequence;
+    size_t len;
+    char bytes[];
+} Kept;
+
+struct MailDomainsApi {
+    Bus *bus;
+    Map *entries; // "<tenant>/<domain>" -> Kept
+};
+
+// A change on its way to CONFIG; lives in the request's arena.
+typedef struct Change {
+    ApiCall *call;
+    MailDomainsApi *api;
+    Str domain;
+    Precondition needs;
+    Str stands; // what CONFIG has; empty: nothing
+    uint64_t replaces;
+    MailDomainEntry entry;
+} Change;
+
+MailDomainsApi *mail_domains_api_new(Bus *bus)
+{
+    MailDomainsApi *api = xcalloc(1, sizeof *api);
+    api->bus = bus;
+    api->entries = map_new(free);
+    return api;
+}
+
+void mail_domains_api_free(MailDomainsApi *api)
+{
+    if (api != NULL) {
+        map_free(api->entries);
+        free(api);
+    }
+}
+
+// ---- what is known ----
+
+static Str path_of(Str tenant, Str domain, char out[PATH_SIZE])
+{
+    size_t len = tenant.len + 1 + domain.len;
+    if (len > PATH_SIZE) {
+        return STR_EMPTY;
+    }
+    memcpy(out, tenant.ptr, tenant.len);
+    out[tenant.len] = '/';
+    memcpy(out + tenant.len + 1, domain.ptr, domain.len);
+    return str_of(out, len);
+}
+
+void mail_domains_api_changed(
+    MailDomainsApi *api, Str tenant, Str domain, Str payload, uint64_t sequence)
+{
+    char space[PATH_SIZE];
+    Str path = path_of(tenant, domain, space);
+    if (payload.len == 0) {
+        (void)map_remove(api->entries, path);
+        return;
+    }
+    Kept *kept = xmalloc(sizeof *kept + payload.len);
+    kept->sequence = sequence;
+    kept->len = payload.len;
+    memcpy(kept->bytes, payload.ptr, payload.len);
+    map_put(api->entries, path, kept);
+}
+
+static const MailDomainEntry *unpack(const Kept *kept, Arena *arena)
+{
+    return (const MailDomainEntry *)event_unpack(
+        &stentor__v1__mail_domain__descriptor, str_of(kept->bytes, kept->len), arena, NULL);
+}
+
+// ---- answers ----
+
+static json_t *show_keys(const MailDomainEntry *entry, Arena *arena)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < entry->n_dkim; i++) {
+        const Stentor__V1__DkimKey *key = entry->dkim[i];
+        (void)json_array_append_new(
+            list, json_pack(
+                      "{s:s,s:s,s:s,s:s}", "selector", key->selector, "algorithm", key->algorithm,
+                      "reference", key->reference, "dns_name",
+                      arena_printf(arena, "%s._domainkey.%s", key->selector, entry->domain)));
+    }
+    return list;
+}
+
+static json_t *show(const MailDomainEntry *entry, Arena *arena)
+{
+    char at[CLOCK_RFC3339_SIZE];
+    clock_format(entry->updated_at_us, at);
+    return json_pack(
+        "{s:s,s:o,s:s,s:s,s:b,s:b,s:s,s:s}", "domain", entry->domain, "dkim",
+        show_keys(entry, arena), "bounce_domain", entry->bounce_domain, "tracking_url",
+        entry->tracking_url, "track_opens", entry->track_opens, "track_clicks", entry->track_clicks,
+        "updated_at", at, "updated_by", entry->updated_by);
+}
+
+static void answer_unknown(ApiCall *call)
+{
+    Str domain = str_slice(call->params[0], 0, 100);
+    api_answer_missing(
+        call, arena_printf(call->http->arena, "mail domain '" STR_FMT "'", STR_ARG(domain)));
+}
+
+// ---- reading ----
+
+static int by_domain(const void *a, const void *b)
+{
+    return strcmp(
+        (*(const MailDomainEntry *const *)a)->domain, (*(const MailDomainEntry *const *)b)->domain);
+}
+
+static size_t count_of(const MailDomainsApi *api, const char *tenant)
+{
+    size_t count = 0;
+    Str path;
+    void *value;
+    Str own = str_from(tenant);
+    for (size_t i = 0; map_next(api->entries, &i, &path, &value);) {
+        count += path.len > own.len && str_starts(path, own) && path.ptr[own.len] == '/' ? 1 : 0;
+    }
+    return count;
+}
+
+static void get_domains(ApiCall *call)
+{
+    const MailDomainsApi *api = call->ctx;
+    Arena *arena = call->http->arena;
+    Page page;
+    if (!page_read(call, PAGE_LIMIT, PAGE_LIMIT_MAX, &page)) {
+        return;
+    }
+    Str prefix = str_from(arena_printf(arena, "%s/", call->tenant));
+    const MailDomainEntry **all =
+        arena_array(arena, map_count(api->entries) + 1, sizeof(MailDomainEntry *));
+    size_t count = 0;
+    Str path;
+    void *value;
+    for (size_t i = 0; map_next(api->entries, &i, &path, &value);) {
+        bool wanted = str_starts(path, prefix) &&
+                      str_cmp(str_slice(path, prefix.len, path.len), page.after) > 0;
+        const MailDomainEntry *entry = wanted ? unpack(value, arena) : NULL;
+        if (entry != NULL) {
+            all[count++] = entry;
+        }
+    }
+    qsort(all, count, sizeof(MailDomainEntry *), by_domain);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count && i < page.limit; i++) {
+        (void)json_array_append_new(list, show(all[i], arena));
+    }
+    page_answer(call, list, count > page.limit ? str_from(all[page.limit - 1]->domain) : STR_EMPTY);
+}
+
+static void get_domain(ApiCall *call)
+{
+    const MailDomainsApi *api = call->ctx;
+    char space[PATH_SIZE];
+    const Kept *kept =
+        map_get(api->entries, path_of(str_from(call->tenant), call->params[0], space));
+    const MailDomainEntry *entry = kept != NULL ? unpack(kept, call->http->arena) : NULL;
+    if (entry == NULL) {
+        answer_unknown(call);
+        return;
+    }
+    precondition_tag(call, kept->sequence);
+    api_answer_json(call, 200, show(entry, call->http->arena));
+}
+
+// ---- what may be put ----
+
+static bool is_reference(Str text)
+{
+    bool file = str_starts(text, STR("file:/")) && text.len > 6;
+    bool env = str_starts(text, STR("env:")) && text.len > 4;
+    return (file || env) && !str_has_control(text);
+}
+
+static void take_key(ApiBody *body, json_t *object, Stentor__V1__DkimKey *key, const char *at)
+{
+    ApiBody inside = api_body_inside(body, object, at);
+    Str selector = STR_EMPTY;
+    Str algorithm = STR("rsa-sha256");
+    Str reference = STR_EMPTY;
+    (void)api_read_text(&inside, "selector", DKIM_SELECTOR_MAX, &selector);
+    (void)api_read_text(&inside, "algorithm", ALGORITHM_MAX, &algorithm);
+    (void)api_read_text(&inside, "reference", REFERENCE_MAX, &reference);
+    (void)api_body_end(&inside);
+    if (!dkim_is_selector(selector)) {
+        (void)api_body_fail(&inside, "selector", "required: labels of DNS, such as 's1'");
+    }
+    if (dkim_algorithm_from_name(algorithm) == DKIM_NONE) {
+        (void)api_body_fail(&inside, "algorithm", "'rsa-sha256' or 'ed25519-sha256'");
+    }
+    if (!is_reference(reference)) {
+        (void)api_body_fail(
+            &inside, "reference",
+            "required: 'file:/run/secrets/dkim.pem' or 'env:NAME', where the dispatcher reads the "
+            "private key; never the key itself");
+    }
+    stentor__v1__dkim_key__init(key);
+    key->selector = arena_cstr(body->arena, selector);
+    key->algorithm = arena_cstr(body->arena, algorithm);
+    key->reference = arena_cstr(body->arena, reference);
+    (void)api_body_inside_end(body, &inside);
+}
+
+static void check_selectors(ApiBody *body, const MailDomainEntry *entry)
+{
+    for (size_t i = 0; i < entry->n_dkim; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(entry->dkim[i]->selector, entry->dkim[k]->selector) == 0) {
+                (void)api_body_fail(
+                    body, "dkim", "selector '%s' is there twice", entry->dkim[i]->selector);
+            }
+        }
+    }
+}
+
+static void take_keys(ApiBody *body, MailDomainEntry *entry)
+{
+    json_t *list = NULL;
+    if (!api_read_array(body, "dkim", MAIL_DOMAIN_KEYS_MAX, &list) || list == NULL) {
+        return;
+    }
+    size_t count = json_array_size(list);
+    entry->dkim = arena_array(body->arena, count + 1, sizeof *entry->dkim);
+    for (size_t i = 0; i < count; i++) {
+        const char *at = arena_printf(body->arena, "dkim[%zu].", i);
+        if (!json_is_object(json_array_get(list, i))) {
+            (void)api_body_fail(body, "dkim", "item %zu is not an object", i + 1);
+            return;
+        }
+        entry->dkim[entry->n_dkim] = arena_alloc(body->arena, sizeof **entry->dkim);
+        take_key(body, json_array_get(list, i), entry->dkim[entry->n_dkim++], at);
+    }
+    check_selectors(body, entry);
+}
+
+// One domain, no "*.": in lower case, as A-labels.
+static bool read_name(Str text, Arena *arena, Str *ret, char reason[ADDRESS_REASON_SIZE])
+{
+    if (str_starts(text, STR("*."))) {
+        (void)str_to_c(STR("one domain, without '*.'"), reason, ADDRESS_REASON_SIZE);
+        return false;
+    }
+    return sender_domain_parse(text, arena, ret, reason);
+}
+
+static void take_places(ApiBody *body, MailDomainEntry *entry)
+{
+    char reason[ADDRESS_REASON_SIZE];
+    Str bounces = STR_EMPTY;
+    Str url = STR_EMPTY;
+    Error err = {0};
+    (void)api_read_text(body, "bounce_domain", ADDRESS_MAX, &bounces);
+    (void)api_read_text(body, "tracking_url", PUBLIC_URL_MAX, &url);
+    if (bounces.len > 0 && !read_name(bounces, body->arena, &bounces, reason)) {
+        (void)api_body_fail(body, "bounce_domain", "%s", reason);
+    }
+    if (!public_url_read(arena_cstr(body->arena, url), body->arena, &url, &err)) {
+        (void)api_body_fail(body, "tracking_url", "an address such as 'https://links.example.com'");
+    }
+    bool opens = false;
+    bool clicks = false;
+    (void)api_read_bool(body, "track_opens", &opens);
+    (void)api_read_bool(body, "track_clicks", &clicks);
+    entry->bounce_domain = arena_cstr(body->arena, bounces);
+    entry->tracking_url = arena_cstr(body->arena, url);
+    entry->track_opens = opens;
+    entry->track_clicks = clicks;
+}
+
+// false: answered.
+static bool read_entry(Change *change)
+{
+    ApiBody body = {0};
+    ApiCall *call = change->call;
+    MailDomainEntry *entry = &change->entry;
+    stentor__v1__mail_domain__init(entry);
+    entry->tenant = call->tenant;
+    entry->domain = arena_cstr(call->http->arena, change->domain);
+    entry->updated_at_us = call->http->received_at_us;
+    entry->updated_by = arena_cstr(call->http->arena, call->key_id);
+    bool ok = api_body_parse(&body, call->http->body, call->http->arena);
+    if (ok) {
+        take_keys(&body, entry);
+        take_places(&body, entry);
+        ok = api_body_end(&body);
+    }
+    if (!ok) {
+        api_answer_problem(call, &body.problem);
+    }
+    api_body_free(&body);
+    return ok;
+}
+
+// ---- changing ----
+
+static void answer_put(Change *change, int status, Str payload, uint64_t sequence)
+{
+    ApiCall *call = change->call;
+    // The mirror brings it in a moment; until then this process's next call must not meet the old
+    // one.
+    mail_domains_api_changed(
+        change->api, str_from(call->tenant), change->domain, payload, sequence);
+    if (payload.len == 0) {
+        http_respond(call->http, 204, "application/json", STR_EMPTY);
+        return;
+    }
+    precondition_tag(call, sequence);
+    api_answer_json(call, status, show(&change->entry, call->http->arena));
+}
+
+static void on_written(void *ctx, const Error *err, Str payload, uint64_t sequence)
+{
+    Change *change = ctx;
+    if (err != NULL && err->kind == ERROR_CONFLICT) {
+        precondition_answer_failed(change->call, sequence);
+    } else if (err != NULL) {
+        api_answer_failure(change->call, err);
+    } else {
+        answer_put(change, change->stands.len == 0 ? 201 : 200, payload, sequence);
+    }
+}
+
+// But for who put it and when, which then stay.
+static bool is_same(Change *change)
+{
+    Arena *arena = change->call->http->arena;
+    const MailDomainEntry *there =
+        change->stands.len == 0
+            ? NULL
+            : (const MailDomainEntry *)event_unpack(
+                  &stentor__v1__mail_domain__descriptor, change->stands, arena, NULL);
+    if (there == NULL) {
+        return false;
+    }
+    MailDomainEntry entry = change->entry;
+    entry.updated_at_us = there->updated_at_us;
+    entry.updated_by = there->updated_by;
+    bool same = config_is_same(&entry.base, change->stands, arena);
+    change->entry = same ? entry : change->entry;
+    return same;
+}
+
+static void write_entry(Change *change, const ProtobufCMessage *message)
+{
+    config_write(
+        &(ConfigWrite){
+            .bus = change->api->bus,
+            .arena = change->call->http->arena,
+            .kind = MAIL_DOMAIN_KIND,
+            .tenant = str_from(change->call->tenant),
+            .key = change->domain,
+            .message = message,
+            .replaces = change->replaces,
+        },
+        on_written, change);
+}
+
+// false: answered.
+static bool take_stands(Change *change, Str payload, uint64_t sequence, const Error *err)
+{
+    uint64_t there = payload.len == 0 ? 0 : sequence;
+    if (err != NULL) {
+        api_answer_failure(change->call, err);
+        return false;
+    }
+    if (!precondition_holds(&change->needs, there)) {
+        precondition_answer_failed(change->call, there);
+        return false;
+    }
+    change->stands = payload;
+    change->replaces = sequence;
+    return true;
+}
+
+static void on_put_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+{
+    Change *change = ctx;
+    if (!take_stands(change, payload, sequence, err)) {
+        return;
+    }
+    if (is_same(change)) {
+        answer_put(change, 200, payload, sequence);
+    } else {
+        write_entry(change, &change->entry.base);
+    }
+}
+
+static void on_delete_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+{
+    Change *change = ctx;
+    if (!take_stands(change, payload, sequence, err)) {
+        return;
+    }
+    if (payload.len == 0) {
+        answer_unknown(change->call);
+    } else {
+        write_entry(change, NULL);
+    }
+}
+
+// NULL: answered.
+static Change *new_change(ApiCall *call)
+{
+    Arena *arena = call->http->arena;
+    Change *change = arena_zalloc(arena, sizeof *change);
+    char reason[ADDRESS_REASON_SIZE];
+    change->call = call;
+    change->api = call->ctx;
+    if (!read_name(call->params[0], arena, &change->domain, reason)) {
+        (void)api_refuse_field(call, "domain", "%s", reason);
+        return NULL;
+    }
+    return precondition_read(call, &change->needs) ? change : NULL;
+}
+
+static void read_stands(Change *change, ConfigReadDone done)
+{
+    Arena *arena = change->call->http->arena;
+    char *subject = arena_alloc(arena, SUBJECT_SIZE);
+    subject_config(subject, MAIL_DOMAIN_KIND, str_from(change->call->tenant), change->domain);
+    config_read(change->api->bus, subject, arena, done, change);
+}
+
+static void put_domain(ApiCall *call)
+{
+    Change *change = new_change(call);
+    if (change == NULL || !read_entry(change)) {
+        return;
+    }
+    if (count_of(change->api, call->tenant) >= MAIL_DOMAINS_OF_TENANT_MAX) {
+        (void)api_refuse_field(
+            call, "domain", "the tenant has %d mail domains; delete one first",
+            MAIL_DOMAINS_OF_TENANT_MAX);
+        return;
+    }
+    read_stands(change, on_put_read);
+}
+
+static void delete_domain(ApiCall *call)
+{
+    Change *change = new_change(call);
+    if (change != NULL) {
+        read_stands(change, on_delete_read);
+    }
+}
+
+static const ApiRoute ROUTES[] = {
+    {"GET", "/v1/mail-domains", SCOPE_TENANTS_OPERATE, get_domains, "limit cursor", false},
+    {"GET", "/v1/mail-domains/{}", SCOPE_TENANTS_OPERATE, get_domain, NULL, false},
+    {"PUT", "/v1/mail-domains/{}", SCOPE_TENANTS_OPERATE, put_domain, NULL, true},
+    {"DELETE", "/v1/mail-domains/{}", SCOPE_TENANTS_OPERATE, delete_domain, NULL, true},
+};
+
+void mail_domains_api_add(Api *api, MailDomainsApi *domains)
+{
+    api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], domains);
+}
