@@ -46,6 +46,8 @@ typedef struct CallbackEvent {
     Str text;                   // the vendor's, addresses masked, at most CALLBACK_TEXT_MAX bytes
     int64_t at_us;              // 0: not given
     bool machine;               // opened or clicked by a scanner or a proxy: it raises no status
+    // Of what is suppressed where email is empty, of ADDRESS_HASH_LEN bytes; NULL: not known.
+    const uint8_t *address_hash;
 } CallbackEvent;
 
 typedef struct CallbackBatch {
