@@ -106,6 +106,8 @@
       "what becomes of frozen windows is committed as due work", "it is claimed")                                                          \
     X("webhook.stored", "webhook-receiver",                                                                                                \
       "the callback is stored", "the vendor's 200")                                                                                        \
+    X("lmtp.stored", "webhook-receiver",                                                                                                   \
+      "the bounce is stored", "the mail server's 250")                                                                                     \
     X("saga.committed", "order-saga",                                                                                                      \
       "a batch's states, inbox and outbox are committed", "its events' acks, its commands are published")                                  \
     X("saga.published", "order-saga",                                                                                                      \

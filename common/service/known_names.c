@@ -164,6 +164,10 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_WEBHOOK_BODIES_BYTES",
     "STENTOR_WEBHOOK_MACHINE_S",
     "STENTOR_WEBHOOK_MAX_AGE_S",
+    "STENTOR_LMTP_BIND",
+    "STENTOR_LMTP_PORT",
+    "STENTOR_LMTP_ADDRESSES",
+    "STENTOR_LMTP_CONNECTIONS",
     // what is no row of a table: the command line's file, the scripts' and the tests' own
     "STENTOR_CONFIG",
     "STENTOR_DATA",

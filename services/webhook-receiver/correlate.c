@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/log.h"
 #include "common/base/map.h"
@@ -13,6 +14,8 @@
 #include "common/config/config_store.h"
 #include "common/events/meta.h"
 #include "common/events/status.h"
+#include "services/webhook-receiver/lmtp/mail_intake.h"
+#include "services/webhook-receiver/mail/mail_work.h"
 #include "stentor/v1/inbound.pb-c.h"
 
 // Few at once: a callback may hold SENDGRID_EVENTS_MAX events, all published in one turn of the
@@ -35,10 +38,14 @@ struct Correlator {
     Worker *worker;
     MasterKey *master;
     const Suppressions *known;
+    MailWork *mails;
+    int open;  // parts that are not stopped yet
     Map *keys; // tenant -> DataKey, derived from the master key
     Counters counters;
     void (*on_freed)(void *ctx);
     void *freed_ctx;
+    void (*on_stopped)(void *ctx);
+    void *stopped_ctx;
 };
 
 // ---- one event ----
@@ -75,10 +82,9 @@ static Stentor__V1__Meta *make_meta(
 static Stentor__V1__Attempt *make_attempt(
     const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
 {
-    static char vendor[] = "sendgrid";
     Stentor__V1__Attempt *attempt = arena_alloc(arena, sizeof *attempt);
     stentor__v1__attempt__init(attempt);
-    attempt->vendor = vendor;
+    attempt->vendor = pb_text(arena, origin->vendor);
     attempt->vendor_message_id = pb_text(arena, event->message_id);
     attempt->outcome = (Stentor__V1__Outcome)event->outcome;
     attempt->enhanced_code = pb_text(arena, event->enhanced_code);
@@ -127,12 +133,17 @@ bool correlate_suppression(
     // A full mailbox bounces too; only a permanent failure suppresses.
     bool passing =
         event->suppress == SUPPRESSION_HARD_BOUNCE && str_starts(event->enhanced_code, STR("4"));
-    if (event->suppress == SUPPRESSION_NONE || event->email.len == 0 || passing) {
+    bool has_address = event->email.len > 0 || event->address_hash != NULL;
+    if (event->suppress == SUPPRESSION_NONE || !has_address || passing) {
         return false;
     }
     bool has_time = event->at_us > 0 && event->at_us < origin->received_at_us;
     uint8_t hash[ADDRESS_HASH_LEN];
-    address_hash(hash_key, origin->tenant, CHANNEL_EMAIL, event->email, hash);
+    if (event->email.len > 0) {
+        address_hash(hash_key, origin->tenant, CHANNEL_EMAIL, event->email, hash);
+    } else {
+        memcpy(hash, event->address_hash, sizeof hash);
+    }
     SuppressionSpec spec = {
         .tenant = origin->tenant,
         .channel = CHANNEL_EMAIL,
@@ -172,8 +183,7 @@ static DataKey *find_key(Correlator *c, Str tenant)
 }
 
 static bool open_callback(
-    Correlator *c, Delivery *delivery, CallbackOrigin *ret_origin, SendgridBatch *ret_batch,
-    Error *err)
+    Correlator *c, Delivery *delivery, CallbackOrigin *ret_origin, Str *ret_body, Error *err)
 {
     Arena *arena = delivery->arena;
     const Stentor__V1__InboundCallback *callback =
@@ -186,7 +196,8 @@ static bool open_callback(
         !id_is_tenant(str_from(callback->meta->tenant))) {
         return error_set(err, ERROR_PERMANENT, "the stored callback has no tenant or no body");
     }
-    if (!str_eq(str_from(callback->vendor), STR("sendgrid"))) {
+    bool is_mail = str_eq(str_from(callback->vendor), STR(MAIL_VENDOR));
+    if (!is_mail && !str_eq(str_from(callback->vendor), STR("sendgrid"))) {
         return error_set(
             err, ERROR_PERMANENT, "the stored callback is of unknown vendor '%.40s'",
             callback->vendor);
@@ -194,13 +205,13 @@ static bool open_callback(
     Str tenant = str_from(callback->meta->tenant);
     *ret_origin = (CallbackOrigin){
         .tenant = tenant,
+        .vendor = is_mail ? STR("smtp") : STR("sendgrid"), // a bounce is of what went by SMTP
+        .is_mail = is_mail,
         .event_id = str_from(callback->meta->event_id),
         .received_at_us = callback->received_at_us,
     };
-    Str body = STR_EMPTY;
     return unseal(
-               find_key(c, tenant), tenant, STR_EMPTY, "body", callback->body, arena, &body, err) &&
-           sendgrid_events_parse(body, arena, ret_batch, err);
+        find_key(c, tenant), tenant, STR_EMPTY, "body", callback->body, arena, ret_body, err);
 }
 
 static void on_suppression_stored(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
@@ -249,30 +260,95 @@ static bool emit_event(
 
 // Killed anywhere before the ack: the callback is redelivered and makes the same events with the
 // same ids (tests/integration/faults/test_kill.py).
-static bool correlate(Correlator *c, Delivery *delivery, Error *err)
+static bool correlate(
+    Correlator *c, Delivery *delivery, CallbackOrigin *origin, const SendgridBatch *batch,
+    Error *err)
 {
-    CallbackOrigin origin = {0};
-    SendgridBatch batch = {0};
-    if (!open_callback(c, delivery, &origin, &batch, err)) {
-        return false;
-    }
-    metric_add(c->counters.ignored, (double)batch.ignored);
-    metric_add(c->counters.unreadable, (double)batch.unreadable);
-    for (size_t i = 0; i < batch.count; i++) {
-        origin.index = i;
-        if (!emit_event(c, delivery, &batch.events[i], &origin, err)) {
+    metric_add(c->counters.ignored, (double)batch->ignored);
+    metric_add(c->counters.unreadable, (double)batch->unreadable);
+    for (size_t i = 0; i < batch->count; i++) {
+        origin->index = i;
+        if (!emit_event(c, delivery, &batch->events[i], origin, err)) {
             return false;
         }
     }
     return true;
 }
 
+// ---- one mail ----
+
+typedef struct MailReading {
+    Correlator *correlator;
+    Delivery *delivery;
+    CallbackOrigin origin;
+} MailReading;
+
+static SendgridBatch as_batch(const CallbackBatch *mails, Arena *arena)
+{
+    SendgridBatch batch = {.ignored = mails->ignored, .unreadable = mails->unreadable};
+    batch.events = arena_array(arena, mails->count, sizeof *batch.events);
+    batch.count = mails->count;
+    for (size_t i = 0; i < mails->count; i++) {
+        const CallbackEvent *event = &mails->events[i];
+        batch.events[i] = (SendgridEvent){
+            .id = event->id,
+            .notification_id = event->notification_id,
+            .status = event->status,
+            .outcome = event->outcome,
+            .suppress = event->suppress,
+            .email = event->email,
+            .address_hash = event->address_hash,
+            .reason_code = event->reason_code,
+            .enhanced_code = event->enhanced_code,
+            .text = event->text,
+        };
+    }
+    return batch;
+}
+
+static void on_mail_worked(void *ctx, const CallbackBatch *mails, const Error *err)
+{
+    MailReading *reading = ctx;
+    Error bad = {0};
+    if (err == NULL) {
+        SendgridBatch batch = as_batch(mails, reading->delivery->arena);
+        bool ok = correlate(reading->correlator, reading->delivery, &reading->origin, &batch, &bad);
+        err = ok ? NULL : &bad;
+    }
+    delivery_settle(reading->delivery, err);
+}
+
+static void read_mail(Correlator *c, Delivery *delivery, const CallbackOrigin *origin, Str body)
+{
+    MailReading *reading = arena_zalloc(delivery->arena, sizeof *reading);
+    *reading = (MailReading){.correlator = c, .delivery = delivery, .origin = *origin};
+    MailInput input = {
+        .tenant = origin->tenant, .body = body, .received_at_us = origin->received_at_us};
+    mail_work_read(c->mails, &input, delivery->arena, on_mail_worked, reading);
+}
+
+// ---- a batch ----
+
+static void take(Correlator *c, Delivery *delivery)
+{
+    CallbackOrigin origin = {0};
+    SendgridBatch batch = {0};
+    Str body = STR_EMPTY;
+    Error err = {0};
+    bool ok = open_callback(c, delivery, &origin, &body, &err);
+    if (ok && origin.is_mail) {
+        read_mail(c, delivery, &origin, body);
+        return;
+    }
+    ok = ok && sendgrid_events_parse(body, delivery->arena, &batch, &err) &&
+         correlate(c, delivery, &origin, &batch, &err);
+    delivery_settle(delivery, ok ? NULL : &err);
+}
+
 static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        Error err = {0};
-        bool ok = correlate(ctx, deliveries[i], &err);
-        delivery_settle(deliveries[i], ok ? NULL : &err);
+        take(ctx, deliveries[i]);
     }
 }
 
@@ -313,6 +389,7 @@ Correlator *correlator_new(Bus *bus, MasterKey *master, const Suppressions *know
     c->master = master;
     c->known = known;
     c->keys = map_new(free_data_key);
+    c->mails = mail_work_new(bus_loop(bus), master);
     register_metrics(&c->counters, metrics);
     WorkerOptions options = {
         .consumer = topology_consumer("stentor-webhook-receiver", "INBOUND"),
@@ -329,9 +406,22 @@ void correlator_start(Correlator *c)
     worker_start(c->worker);
 }
 
+static void on_part_stopped(void *ctx)
+{
+    Correlator *c = ctx;
+    if (--c->open == 0) {
+        c->on_stopped(c->stopped_ctx);
+    }
+}
+
+// Mails that are being read are given back: another process reads them from the beginning.
 void correlator_stop(Correlator *c, void (*on_stopped)(void *ctx), void *ctx)
 {
-    worker_stop(c->worker, on_stopped, ctx);
+    c->on_stopped = on_stopped;
+    c->stopped_ctx = ctx;
+    c->open = 2;
+    worker_stop(c->worker, on_part_stopped, c);
+    mail_work_free(c->mails, on_part_stopped, c);
 }
 
 static void on_worker_freed(void *ctx)

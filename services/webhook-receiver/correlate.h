@@ -27,6 +27,8 @@ void correlator_free(Correlator *correlator, void (*on_freed)(void *ctx), void *
 // Where an event came from: the callback that carried it.
 typedef struct CallbackOrigin {
     Str tenant;
+    Str vendor;   // of the attempt that it is about
+    bool is_mail; // a bounce or a complaint that came by mail
     Str event_id; // of the InboundCallback
     size_t index; // of the event in it
     int64_t received_at_us;

@@ -11,7 +11,13 @@
 #include "services/webhook-receiver/callback.h"
 #include "services/webhook-receiver/correlate.h"
 #include "services/webhook-receiver/link_endpoint.h"
+#include "services/webhook-receiver/lmtp/mail_intake.h"
 #include "services/webhook-receiver/opt_out_endpoint.h"
+
+enum {
+    LMTP_IDLE_MS = 5 * 60 * 1000, // RFC 5321 4.5.3.2.7
+    LMTP_MAIL_MS = 10 * 60 * 1000,
+};
 
 typedef struct ReceiverOptions {
     const char *bind;
@@ -20,6 +26,10 @@ typedef struct ReceiverOptions {
     HttpLimits limits;
     int64_t max_age_s;
     int64_t machine_s;
+    const char *lmtp_bind;
+    int64_t lmtp_port;
+    const char *lmtp_addresses;
+    int64_t lmtp_connections;
 } ReceiverOptions;
 
 typedef struct Receiver {
@@ -31,6 +41,9 @@ typedef struct Receiver {
     bool keys_known;        // the file is the installation's
     Correlator *correlator;
     HttpServer *server;
+    BounceDomains *domains;
+    LmtpServer *lmtp; // NULL: off
+    MailIntake intake;
     CallbackEndpoint endpoint;
     OptOutEndpoint opt_out;
     LinkEndpoint links;
@@ -58,6 +71,18 @@ static const Option OPTIONS[] = {
     {"STENTOR_WEBHOOK_MACHINE_S", OPTION_INT, offsetof(ReceiverOptions, machine_s),
      "10", 0, 3600, false,
      "seconds after a mail was due in which whoever opens it or follows a link counts as a machine; 0: none"},
+    {"STENTOR_LMTP_BIND", OPTION_TEXT, offsetof(ReceiverOptions, lmtp_bind),
+     "", 0, 0, false,
+     "address to take bounces and complaints on by LMTP, or the path of a UNIX socket; empty: off"},
+    {"STENTOR_LMTP_PORT", OPTION_INT, offsetof(ReceiverOptions, lmtp_port),
+     "8024", 0, 65535, false,
+     "its port; 0: any free one, named in the log"},
+    {"STENTOR_LMTP_ADDRESSES", OPTION_TEXT, offsetof(ReceiverOptions, lmtp_addresses),
+     "bounces,fbl", 0, 0, false,
+     "local parts that are taken beside b+<token> at each bounce domain: for bounces without a token, for feedback loops"},
+    {"STENTOR_LMTP_CONNECTIONS", OPTION_INT, offsetof(ReceiverOptions, lmtp_connections),
+     "32", 1, 256, false,
+     "connections at once; beyond it 421"},
 };
 // clang-format on
 
@@ -76,6 +101,13 @@ static bool on_config_changed(
         bool ok = key_register_read(message->payload, arena, &r->registered, err);
         arena_free(arena);
         return ok;
+    }
+    if (str_eq(kind, STR("tenant"))) {
+        bounce_domains_tenant_changed(r->domains, tenant, message->payload);
+        return true;
+    }
+    if (str_eq(kind, STR("mail_domain"))) {
+        return bounce_domains_changed(r->domains, tenant, key, message->payload, err);
     }
     return !str_eq(kind, STR("inbound")) ||
            inbound_keys_changed(r->keys, tenant, key, message->payload, err);
@@ -128,6 +160,13 @@ static bool can_take(void *ctx)
     return r->keys_known && bus_connected(service_bus(r->service));
 }
 
+// Before the configuration is read no tenant is known, and a refusal would be for ever.
+static bool can_take_mail(void *ctx)
+{
+    const Receiver *r = ctx;
+    return config_mirror_ready(r->mirror) && can_take(ctx);
+}
+
 static bool is_ready(void *state, Buf *reason)
 {
     const Receiver *r = state;
@@ -146,6 +185,48 @@ static void build_links(Receiver *r, const ReceiverOptions *o)
     link_endpoint_init(
         &r->links, service_master_key(r->service), service_metrics(r->service),
         service_loop(r->service));
+}
+
+static void build_intake(Receiver *r, const ReceiverOptions *o)
+{
+    Metrics *metrics = service_metrics(r->service);
+    r->intake = (MailIntake){
+        .bus = service_bus(r->service),
+        .master = service_master_key(r->service),
+        .domains = r->domains,
+        .local_parts = str_from(o->lmtp_addresses),
+        .ready = can_take_mail,
+        .ready_ctx = r,
+        .taken = metrics_counter(
+            metrics, "stentor_webhook_receiver_mails_total", "", "Bounces and complaints stored"),
+        .refused = metrics_counter(
+            metrics, "stentor_webhook_receiver_mails_refused_total", "",
+            "Recipients refused by LMTP"),
+    };
+    bounce_key(r->intake.master, &r->intake.bounce);
+    opt_out_key(r->intake.master, &r->intake.opt_out);
+}
+
+static bool start_lmtp(Receiver *r, const ReceiverOptions *o, Error *err)
+{
+    if (o->lmtp_bind[0] == '\0') {
+        return true;
+    }
+    LmtpServerOptions options = {
+        .bind = o->lmtp_bind,
+        .port = (int)o->lmtp_port,
+        .limits = {.mail_max = MAIL_SIZE_MAX, .kept_max = MAIL_KEPT_MAX},
+        .connections = (size_t)o->lmtp_connections,
+        .idle_ms = LMTP_IDLE_MS,
+        .mail_ms = LMTP_MAIL_MS,
+        .handler = mail_intake_handler(&r->intake),
+    };
+    r->lmtp = lmtp_server_new(service_loop(r->service), &options, err);
+    if (r->lmtp != NULL) {
+        LOG(LOG_INFO, "listening for bounces by LMTP", log_text("bind", o->lmtp_bind),
+            log_int("port", lmtp_server_port(r->lmtp)));
+    }
+    return r->lmtp != NULL;
 }
 
 static void build_parts(Receiver *r, const ReceiverOptions *o)
@@ -205,6 +286,13 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         free(r);
         return false;
     }
+    r->domains = bounce_domains_new();
+    build_intake(r, o);
+    if (!start_lmtp(r, o, err)) {
+        bounce_domains_free(r->domains);
+        http_server_free(r->server, free, r);
+        return false;
+    }
     build_parts(r, o);
     LOG(LOG_INFO, "listening for callbacks and opt-outs", log_text("bind", o->bind),
         log_int("port", http_server_port(r->server)));
@@ -242,7 +330,10 @@ static void begin_stop(void *state)
 {
     Receiver *r = state;
     r->stopping = true;
-    r->open = 2;
+    r->open = r->lmtp != NULL ? 3 : 2;
+    if (r->lmtp != NULL) {
+        lmtp_server_stop(r->lmtp, on_part_stopped, r);
+    }
     http_server_stop(r->server, on_part_stopped, r);
     correlator_stop(r->correlator, on_part_stopped, r);
 }
@@ -250,6 +341,8 @@ static void begin_stop(void *state)
 static void free_receiver(void *state)
 {
     Receiver *r = state;
+    lmtp_server_free(r->lmtp);
+    bounce_domains_free(r->domains);
     inbound_keys_free(r->keys);
     suppressions_free(r->suppressions);
     link_revocations_free(r->revoked);

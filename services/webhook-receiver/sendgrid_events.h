@@ -18,10 +18,11 @@ typedef struct SendgridEvent {
     Str message_id;      // sg_message_id
     Status status;       // STATUS_NONE: it changes no status (unsubscribe)
     Outcome outcome;
-    SuppressionReason suppress; // SUPPRESSION_NONE: none follows
-    Str email;                  // as the vendor got it; empty: not given, or not an address
-    const char *reason_code;    // static; "" unless the status is an end
-    Str enhanced_code;          // "5.1.1"
+    SuppressionReason suppress;  // SUPPRESSION_NONE: none follows
+    Str email;                   // as the vendor got it; empty: not given, or not an address
+    const uint8_t *address_hash; // in its place, of a mail; NULL: not known
+    const char *reason_code;     // static; "" unless the status is an end
+    Str enhanced_code;           // "5.1.1"
     Str text;      // the vendor's text, addresses masked, at most SENDGRID_TEXT_MAX bytes
     int64_t at_us; // 0: not given
 } SendgridEvent;

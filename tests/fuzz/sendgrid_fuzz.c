@@ -16,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     SendgridBatch batch = {0};
     Error err = {0};
     if (sendgrid_events_parse(body, arena, &batch, &err)) {
-        CallbackOrigin origin = {.tenant = STR("acme"), .event_id = STR("x")};
+        CallbackOrigin origin = {
+            .tenant = STR("acme"), .vendor = STR("sendgrid"), .event_id = STR("x")};
         for (size_t i = 0; i < batch.count; i++) {
             const SendgridEvent *event = &batch.events[i];
             assert(event->text.len <= SENDGRID_TEXT_MAX && str_is_utf8(event->text));

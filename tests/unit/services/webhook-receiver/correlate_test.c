@@ -16,7 +16,11 @@
 #define NTF "ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 static const CallbackOrigin ORIGIN = {
-    .tenant = {"acme", 4}, .event_id = {"callback-id", 11}, .index = 3, .received_at_us = 77};
+    .tenant = {"acme", 4},
+    .vendor = {"sendgrid", 8},
+    .event_id = {"callback-id", 11},
+    .index = 3,
+    .received_at_us = 77};
 
 static SendgridEvent bounce(const char *id)
 {
