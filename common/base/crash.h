@@ -221,7 +221,9 @@
     X("erasure.noted", "erasure",                                                                                                          \
       "AUDIT has the request", "the person's keys are destroyed, or restricted")                                                           \
     X("erasure.executed", "erasure",                                                                                                       \
-      "the person's keys are destroyed and their rows cleared", "PEOPLE has the removal")                                                  \
+      "the person's keys are destroyed and their rows cleared", "CONFIG revokes the links of their mails")                                 \
+    X("erasure.revoked", "erasure",                                                                                                        \
+      "CONFIG revokes the links of their mails", "PEOPLE has the removal")                                                                 \
     X("erasure.removed", "erasure",                                                                                                        \
       "PEOPLE has the removal", "AUDIT has that it is done")                                                                               \
     X("erasure.noted_done", "erasure",                                                                                                     \

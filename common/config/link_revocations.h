@@ -20,7 +20,7 @@ typedef struct LinkOwner {
     Str notification_id;
     Str recipient_id;
     Str who; // the first LINK_WHO_LEN bytes of the address hash, or all of it
-    int64_t issued_at_us;
+    int64_t issued_at_us; // of a token: in whole seconds, so one of the same second is revoked too
 } LinkOwner;
 
 LinkRevocations *link_revocations_new(void);

@@ -8,7 +8,9 @@
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/bus/topology/topology.h"
+#include "common/config/link_revocations.h"
 #include "common/events/meta.h"
+#include "common/session/config_put.h"
 #include "stentor/v1/people.pb-c.h"
 
 // clang-format off
@@ -32,6 +34,8 @@ static const char DESTROYED[] = KEYS_OF(
                                 " WHERE k.subject = x.subject AND k.generation = x.generation)");
 static const char KEPT[] = KEYS_OF("erasure.kept_keys", "request = $1");
 static const char ENDED[] = KEYS_OF("erasure.kept_keys", "ended_by = $1 AND announced_at IS NULL");
+static const char HASHES[] =
+    "SELECT h FROM erasure.requests r, unnest(r.address_hashes) h WHERE r.id = $1";
 static const char END[] = "SELECT (extract(epoch FROM erasure.end_records($1)) * 1000000)::bigint";
 static const char ANNOUNCED_END[] = "SELECT erasure.announced_end($1)";
 static const char EXECUTE[] = "SELECT erasure.execute($1, $2, $3::interval, $4)";
@@ -171,6 +175,40 @@ static bool note(
            put_entry(session, request, action, at_us, &details, err);
 }
 
+static bool revoke(
+    Session *session, const ErasureRequest *request, Str hash, Arena *arena, Error *err)
+{
+    static char by[] = "erasure";
+    Stentor__V1__LinkRevocation entry = STENTOR__V1__LINK_REVOCATION__INIT;
+    entry.tenant = pb_borrow(request->tenant);
+    entry.recipient_id = hash.len == 0 ? pb_borrow(request->recipient_id) : entry.recipient_id;
+    entry.address_hash = pb_data(hash);
+    entry.before_us = entry.revoked_at_us = request->erased_us;
+    entry.revoked_by = by;
+    BusOut out;
+    return link_revocation_event(&entry, arena, &out, err) &&
+           config_replace(session, arena, &out, 0, err);
+}
+
+// A link in an old mail must neither store a preference of who is no more nor say whose it was.
+static bool revoke_links(
+    PGconn *pg, Session *session, const ErasureRequest *request, Arena *arena, Error *err)
+{
+    AUTO(PGresult) rows = erasure_pg_query(pg, HASHES, 1, &request->id, err);
+    if (rows == NULL) {
+        return false;
+    }
+    if (request->recipient_id[0] != '\0' && !revoke(session, request, STR_EMPTY, arena, err)) {
+        return false;
+    }
+    for (int i = 0; i < PQntuples(rows); i++) {
+        if (!revoke(session, request, erasure_pg_get_bytes(rows, i, 0, arena), arena, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 // A rebuild of people.*, and the services that fold PEOPLE, must not find the record again.
 static bool publish_removal(
     Session *session, const ErasureRequest *request, Arena *arena, Error *err)
@@ -198,6 +236,10 @@ static bool publish_removal(
 static bool announce(
     PGconn *pg, Session *session, const ErasureRequest *request, Arena *arena, Error *err)
 {
+    if (!revoke_links(pg, session, request, arena, err)) {
+        return false;
+    }
+    CRASH_POINT("erasure.revoked");
     if (request->recipient_id[0] != '\0' && !publish_removal(session, request, arena, err)) {
         return false;
     }

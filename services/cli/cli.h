@@ -266,6 +266,7 @@ int cmd_outbox_install(Cli *cli);
 int cmd_outbox_check(Cli *cli);
 int cmd_outbox_show(Cli *cli);
 int cmd_outbox_retry(Cli *cli);
+int cmd_opt_out_revoke(Cli *cli);
 int cmd_suppress_list(Cli *cli);
 int cmd_suppress_add(Cli *cli);
 int cmd_suppress_release(Cli *cli);

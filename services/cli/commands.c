@@ -384,6 +384,12 @@ const Command commands[] = {
      "  --dry-run             only check the lines\n"
      "  --tenant TENANT       another tenant's\n"
      "  An invalid line is named and left out; the exit status is then 1.", cmd_suppress_import, NULL},
+    {"opt-out revoke", "", 0, 0, "recipient= notification= address= before= note= tenant= json",
+     "end links in mails that were sent: unsubscribe, preferences and tracked links answer 404 from now on\n"
+     "  --notification ID   of one mail\n"
+     "  --recipient ID, --address ADDRESS   of all mails to it before now\n"
+     "  --before TIME       of mails that were due before it (RFC 3339, or a span such as 2h); alone: of all mails of the tenant\n"
+     "  --note TEXT, --tenant TENANT", cmd_opt_out_revoke, NULL},
     {"suppress export", "", 0, 0, "format= channel= reason= address= all tenant=",
      "print the list as CSV or NDJSON, fit for import: addresses are masked, their hashes are whole\n"
      "  --format csv|ndjson   default csv\n"

@@ -16,6 +16,7 @@
 #include "services/gateway/notifications/notification_api.h"
 #include "services/gateway/recipients/recipients_api.h"
 #include "services/gateway/scheduled/scheduled_api.h"
+#include "services/gateway/suppressions/link_revocations_api.h"
 #include "services/gateway/suppressions/suppressions_api.h"
 #include "services/gateway/suppressions/suppressions_list.h"
 #include "services/gateway/templates/templates_api.h"
@@ -62,6 +63,7 @@ typedef struct Gateway {
     Api api;
     TemplatesApi templates;
     SuppressionsApi suppressions;
+    LinkRevocationsApi link_revocations;
     AuditLog *audit;
     TriggersApi triggers;
     ResolversApi resolvers;
@@ -233,6 +235,8 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
         .known = g->configured.suppressions,
     };
     suppressions_api_add(&g->api, &g->suppressions);
+    g->link_revocations = (LinkRevocationsApi){bus, g->suppressions.hash_keys};
+    link_revocations_api_add(&g->api, &g->link_revocations);
     const Configured *known = &g->configured;
     g->triggers = (TriggersApi){bus, known->triggers, known->catalog, known->resolvers, delivered};
     triggers_api_add(&g->api, &g->triggers);

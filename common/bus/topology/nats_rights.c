@@ -22,7 +22,7 @@ static const NatsRights rights[] = {
     // The gateway writes configuration and recipients, and nothing that becomes a mail. It reads tenants' events.
     {"stentor-gateway",
      "ppl.* cfg.suppression.> cfg.trigger.> cfg.resolver.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> cfg.asset.> "
-     "cfg.mail_domain.> cfg.route.> cfg.credential.> cfg.channel_health.*.* "
+     "cfg.mail_domain.> cfg.revocation.> cfg.route.> cfg.credential.> cfg.channel_health.*.* "
      "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
      "ntf.dead.gateway.* ntf.inhand.gateway.*",
      "EVENTS", "CONFIG IN_HAND", NULL},
@@ -60,9 +60,9 @@ static const NatsRights rights[] = {
      "ntf.inhand.order-saga.*",
      "EVENTS", "IN_HAND", NULL},
     // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
-    // CONFIG it only reads: managing goes through the API, repairing is the admin's.
+    // CONFIG it only reads: managing goes through the API, repairing is the admin's. But an erasure revokes links.
     {"stentor-cli",
-     "evt.> ntf.> ppl.* aud.*.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
+     "evt.> ntf.> ppl.* cfg.revocation.> aud.*.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
      "$JS.API.STREAM.MSG.DELETE.DEAD",
      "", "CONFIG STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE AUDIT IN_HAND " REQUESTS " " RENDEREDS, NULL},
     {"stentor-admin",            ">", "", "", NULL},

@@ -190,6 +190,80 @@ def test_a_click_redirects_while_nats_is_away(tracked):
         service.wait_ready()
 
 
+# ---- revoked links ----
+
+def opt_out_of(mail):
+    return mail["List-Unsubscribe"].strip().strip("<>")
+
+
+def all_links(mail):
+    html = mail.get_body(("html",)).get_content()
+    return [opt_out_of(mail), links_of(html)[0], pixel_of(html)]
+
+
+def answers(pipeline, mail):
+    return [visit(pipeline, link)[0] for link in all_links(mail)]
+
+
+def working(pipeline, to):
+    """A mail with links that work, or None: a token has its time in whole seconds."""
+    mail = mail_of(pipeline, send(pipeline, to))
+    return mail if answers(pipeline, mail) == [200, 302, 200] else None
+
+
+def test_an_operator_ends_the_links_of_a_mail_an_address_and_a_time(tracked):
+    one, other = (mail_of(tracked, send(tracked, "revoked@example.com")) for _ in range(2))
+    elsewhere = mail_of(tracked, send(tracked, "kept@example.com"))
+    assert answers(tracked, one) == [200, 302, 200]
+    altered = visit(tracked, opt_out_of(one)[:-2] + "xx")
+    done = json.loads(tracked.cli("opt-out", "revoke", "--notification", one["Message-ID"].strip("<>").split("@")[0], "--json"))
+    assert done["revoked"].startswith("ntf.ntf_") and done["revoked_by"]
+    wait_until(lambda: answers(tracked, one) == [404] * 3, 20, "the mail's links being revoked")
+    assert answers(tracked, other) == [200, 302, 200]
+    assert visit(tracked, opt_out_of(one))[2] == altered[2], "a revoked token answers like an altered one"
+    tracked.cli("opt-out", "revoke", "--address", "revoked@example.com", "--note", "mail forwarded to a list")
+    wait_until(lambda: answers(tracked, other) == [404] * 3, 20, "the address's links being revoked")
+    assert answers(tracked, elsewhere) == [200, 302, 200]
+    newer = wait_until(lambda: working(tracked, "revoked@example.com"), 20, "a link of a later second, which works")
+    tracked.cli("opt-out", "revoke", "--before", "0s")
+    wait_until(lambda: answers(tracked, elsewhere) == [404] * 3 == answers(tracked, newer), 20, "all links being revoked")
+    wait_until(lambda: working(tracked, "kept@example.com"), 20, "a link of a later second, which works")
+
+
+@pytest.mark.parametrize("words, fault", [
+    ((), "expected one of"), (("--notification", "ntf_x"), "not an id"), (("--recipient", "ntf_x"), "not an id"),
+    (("--address", "nobody"), "address"), (("--recipient", "rcp_1", "--address", "a@example.com"), "expected one of")])
+def test_what_cannot_be_revoked_is_named(tracked, words, fault):
+    done = tracked.run_cli("opt-out", "revoke", *words)
+    assert done.returncode != 0 and fault in done.stderr, done.stderr
+
+
+def test_links_of_who_was_erased_change_and_say_nothing(tracked):
+    """An erasure revokes: neither a preference nor a suppression is stored by an old mail's link, and no status."""
+    status, _, body = tracked.post({"identity_type": "user", "identity_id": "gone", "name": "Zacharias", "addresses": [
+        {"channel": "email", "address": "gone@example.com", "primary": True}]}, path="/v1/recipients")
+    assert status == 201, body
+    status, _, sent = tracked.post({"recipient_id": body["id"], "template": "promo", "category": "social"})
+    assert status == 202, sent
+    mail = mail_of(tracked, sent["id"])
+    assert answers(tracked, mail)[1:] == [302, 200]
+    done = tracked.run_cli("erase", "--recipient", body["id"], "--ground", "Art. 17 GDPR", "--requested-by", "ticket-17", "--json")
+    assert done.returncode == 0, done.stderr
+    wait_until(lambda: answers(tracked, mail) == [404] * 3, 20, "the links being revoked")
+    client = NatsClient(tracked.nats.port)
+    counts = lambda: [client.stream_info(s)["state"]["last_seq"] for s in ("PEOPLE", "CONFIG", "STATUS")]  # noqa: E731
+    before = counts()
+    connection = http.client.HTTPConnection("127.0.0.1", tracked.api_port, timeout=20)
+    connection.request("POST", urllib.parse.urlsplit(opt_out_of(mail)).path, b"List-Unsubscribe=One-Click",
+                       {"Content-Type": "application/x-www-form-urlencoded"})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    assert answer.status == 404 and "gone" not in text and "Zacharias" not in text and TENANT not in text
+    assert counts() == before
+    client.close()
+
+
 def test_a_domain_that_is_not_tracked_any_more(tracked):
     mail_domain(tracked, tracking_url=LINKS)
     wait_until(lambda: LINKS not in html_of(tracked, send(tracked, "off@example.com")), 30, "tracking being off")
