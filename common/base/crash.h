@@ -86,6 +86,10 @@
       "what became of the mail is committed", "it is published")                                                                           \
     X("dispatcher.released", "dispatcher",                                                                                                 \
       "the claim of a mail that a drain gave up is released", "its input is given back")                                                   \
+    X("dispatcher.moved", "dispatcher",                                                                                                    \
+      "the claim of a mail that its vendor surely has not got is moved to the next one", "that one gets it")                               \
+    X("http.answered", "dispatcher",                                                                                                       \
+      "the vendor's HTTP API has answered for the mail", "the commit of its outcome")                                                      \
     X("smtp.enveloped", "dispatcher",                                                                                                      \
       "the server has taken the envelope", "the message is written")                                                                       \
     X("smtp.dot_written", "dispatcher",                                                                                                    \

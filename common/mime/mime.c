@@ -100,7 +100,7 @@ static bool check_url(Str url, Error *err)
 
 // RFC 8058, section 3.1: one click needs HTTPS. A link to this machine leaves it no more than the
 // mail does: a developer sees the header that a recipient will.
-static bool takes_one_click(Str url)
+bool mime_takes_one_click(Str url)
 {
     static const char *const ways[] = {
         "https://", "http://127.0.0.1:", "http://localhost:", "http://[::1]:"};
@@ -123,7 +123,7 @@ static bool write_unsubscribe(Str url, Buf *out, Error *err)
     buf_str(out, STR("List-Unsubscribe:\r\n <"));
     buf_str(out, url);
     buf_str(out, STR(">\r\n"));
-    if (takes_one_click(url)) {
+    if (mime_takes_one_click(url)) {
         mime_header_plain("List-Unsubscribe-Post", "List-Unsubscribe=One-Click", out);
     }
     return true;

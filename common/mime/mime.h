@@ -37,6 +37,9 @@ typedef struct MimeMail {
 // Appends the whole message. ERROR_PERMANENT names the wrong header and quotes no personal data.
 bool mime_compose(const MimeMail *mail, Buf *out, Error *err);
 
+// May List-Unsubscribe-Post go with this unsubscribe_url?
+bool mime_takes_one_click(Str url);
+
 // A mailbox with a dot-string local part (RFC 5321 4.1.2; UTF-8 by RFC 6531): fit for <...> in a
 // header and a command. *ret_utf8 (may be NULL): it is not ASCII. ERROR_PERMANENT "'to' is not an
 // e-mail address: ...".

@@ -4,6 +4,7 @@
 // clang-format off
 static const char *const names[] = { // a secret also has its NAME_FILE
     // every service
+    "STENTOR_CREDENTIAL_DIRS",
     "STENTOR_NATS_URL",
     "STENTOR_NATS_USER",
     "STENTOR_NATS_PASSWORD",
@@ -153,6 +154,10 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_RENDERER_TEMPLATES",
     "STENTOR_RENDERER_PUBLIC_URL",
     // webhook-receiver
+    "STENTOR_VENDOR_CALLS",
+    "STENTOR_VENDOR_CALL_MS",
+    "STENTOR_VENDOR_CA_FILE",
+    "STENTOR_VENDOR_CONNECT_MS",
     "STENTOR_WEBHOOK_BIND",
     "STENTOR_WEBHOOK_PORT",
     "STENTOR_WEBHOOK_BODY_MAX",

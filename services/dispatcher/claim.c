@@ -23,14 +23,12 @@ static void postpone(Job *job)
 static void send_mail(Job *job)
 {
     const Dispatcher *dispatcher = job->owner;
+    if (!outcomes_move(job, JOB_SENDING)) {
+        return;
+    }
     // It is started in the first three quarters of the lease only: the last quarter is for the
     // answer, and record_renew() prolongs it when the vendor is slow.
     job->mail.give_up_at_ms = job->mail.held_until_ms - (uint64_t)dispatcher->parts.lease_ms / 4;
-    job->mail.tenant = job->key->tenant;
-    job->mail.on_done = outcomes_on_sent;
-    job->mail.ctx = job;
-    // That of the stream, which may be lower than the priority's (common/model/rules/fair_share.h).
-    job->mail.lane = ((const DispatcherLane *)job->lane)->lane;
     // Killed from here until the outcome is committed: unknown (dispatcher.h; test_kill.py).
     dispatcher->parts.vendor.send(dispatcher->parts.vendor.self, &job->mail);
 }
@@ -39,13 +37,22 @@ static void send_mail(Job *job)
 static void begin(Job *job)
 {
     const Dispatcher *dispatcher = job->owner;
+    job->mail.tenant = job->key->tenant;
+    job->mail.on_done = outcomes_on_sent;
+    job->mail.ctx = job;
+    // That of the stream, which may be lower than the priority's (common/model/rules/fair_share.h).
+    job->mail.lane = ((const DispatcherLane *)job->lane)->lane;
     if (job->decided) {
         record_add(job, JOB_RECORDING);
     } else if (dispatcher->stopping) {
         record_add(job, JOB_RELEASING);
     } else if (job->postponed) {
         postpone(job);
-    } else if (outcomes_move(job, JOB_SENDING)) {
+    } else if (job->route.routed && job->taken_unknown) {
+        next_taken_over(job);
+    } else if (job->route.routed || job->route.waits_until_us > 0) {
+        next_begin(job);
+    } else {
         send_mail(job);
     }
 }
@@ -122,6 +129,7 @@ static void note_hits(Dispatcher *dispatcher, const PGresult *res, bool parked)
         } else {
             metric_add(
                 dispatcher->metrics.unknown, hit.unknown_count > job->row.unknown_count ? 1 : 0);
+            job->taken_unknown = hit.unknown_count > job->row.unknown_count;
             job->row.unknown_count = hit.unknown_count;
         }
     }
@@ -209,6 +217,16 @@ static void repeat(Job *job)
     }
 }
 
+// By a route, or by that of the process before.
+static bool is_at_a_vendor(const Job *job)
+{
+    const Dispatcher *dispatcher = job->owner;
+    const LedgerConflict *conflict = job->conflict;
+    bool elsewhere = conflict != NULL && conflict->row.vendor.len > 0 &&
+                     !str_eq(conflict->row.vendor, str_from(dispatcher->parts.vendor.name));
+    return dispatcher->parts.vendors != NULL && (job->route.routed || elsewhere);
+}
+
 // Another transaction is to take its claim over, or to park it.
 static bool take(Job *job, JobState next)
 {
@@ -217,9 +235,10 @@ static bool take(Job *job, JobState next)
     const Dispatcher *dispatcher = job->owner;
     if (conflict->owner.len > 0 && !str_eq(conflict->owner, dispatcher->owner) &&
         conflict->row.vendor.len > 0) {
-        // It may have been sent there: it stays there.
+        // It may have been sent there: it stays there, also when its route is gone.
         job->place =
             (LedgerPlace){conflict->row.vendor, conflict->row.credential, conflict->row.vendor_key};
+        job->route.routed = is_at_a_vendor(job);
     }
     return outcomes_move(job, next);
 }
@@ -264,7 +283,9 @@ static void resolve_conflicts(JobBatch *batch)
     size_t parks = 0;
     for (size_t i = 0; i < count; i++) {
         Job *job = jobs[i];
-        Course course = job_classify(job, dispatcher->owner, outcomes_policy(job));
+        // What a route's policy says is decided once the claim is held (next_taken_over).
+        UnknownPolicy policy = is_at_a_vendor(job) ? UNKNOWN_RESEND : outcomes_policy(job);
+        Course course = job_classify(job, dispatcher->owner, policy);
         if (!act(job, course)) {
             continue; // act() has handled it
         }
@@ -369,10 +390,12 @@ void claim_batch(JobBatch *batch)
     for (size_t i = 0; i < batch->count; i++) {
         Job *job = batch->jobs[i];
         note_lease(batch, job);
-        job->place =
-            job->decided
-                ? (LedgerPlace){STR_EMPTY, STR_EMPTY, STR_EMPTY}
-                : (LedgerPlace){str_from(dispatcher->parts.vendor.name), STR_EMPTY, STR_EMPTY};
+        if (job->decided) {
+            job->place = (LedgerPlace){STR_EMPTY, STR_EMPTY, STR_EMPTY};
+        } else if (!job->route.routed) {
+            job->place =
+                (LedgerPlace){str_from(dispatcher->parts.vendor.name), STR_EMPTY, STR_EMPTY};
+        }
     }
     Arena *arena = db_txn_arena(txn);
     ledger_add_claim(

@@ -54,6 +54,8 @@ static void register_metrics(DispatcherMetrics *ours, Metrics *metrics)
     ours->returned  = metrics_counter(metrics, "stentor_dispatcher_redelivered_total", "", "Deliveries returned for redelivery");
     ours->released  = metrics_counter(metrics, "stentor_dispatcher_released_total", "", "Claims released while draining");
     ours->postponed = metrics_counter(metrics, "stentor_dispatcher_postponed_total", "", "Mails deferred because too many of their tenant's mails were waiting for a slow vendor");
+    ours->waiting   = metrics_counter(metrics, "stentor_dispatcher_waiting_total", "", "Mails deferred without a rung because no vendor of their route works");
+    ours->moved     = metrics_counter(metrics, "stentor_dispatcher_moved_total", "", "Mails that went to the next vendor of their route because the one before surely had not got them");
     ours->lost      = metrics_counter(metrics, "stentor_dispatcher_claims_lost_total", "", "Outcomes whose claim another process had taken over");
     const char *open = "stentor_dispatcher_unknown_open";
     const char *open_help = "Unknown outcomes in the ledger that are still open, over all tenants";
@@ -143,6 +145,9 @@ static void turn(Dispatcher *dispatcher)
         record_try_aside(dispatcher);
         settle_count_open(dispatcher);
         health_tick(dispatcher->health);
+        if (dispatcher->parts.vendors != NULL) {
+            vendors_tick(dispatcher->parts.vendors);
+        }
     } else if (!dispatcher->stopping && config_mirror_ready(dispatcher->mirror)) {
         work(dispatcher);
     }
@@ -154,6 +159,21 @@ static void on_tick_timer(uv_timer_t *timer)
 }
 
 // ---- start and stop ----
+
+static bool on_config_changed(
+    void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
+{
+    Dispatcher *dispatcher = ctx;
+    Vendors *vendors = dispatcher->parts.vendors;
+    return (vendors == NULL || vendors_changed(vendors, kind, tenant, key, message, err)) &&
+           directory_changed(dispatcher->directory, kind, tenant, key, message, err);
+}
+
+static void on_config_unreadable(void *ctx, Str kind, Str tenant, Str key, uint64_t sequence)
+{
+    Dispatcher *dispatcher = ctx;
+    directory_unreadable(dispatcher->directory, kind, tenant, key, sequence);
+}
 
 Dispatcher *dispatcher_new(const DispatcherParts *parts)
 {
@@ -170,13 +190,15 @@ Dispatcher *dispatcher_new(const DispatcherParts *parts)
     buf_init(&dispatcher->buf, MIME_BYTES_MAX);
     register_metrics(&dispatcher->metrics, parts->metrics);
     uv_timer_init(parts->loop, &dispatcher->flush_timer);
+    uv_timer_init(parts->loop, &dispatcher->moves);
     uv_timer_init(parts->loop, &dispatcher->tick);
     uv_timer_init(parts->loop, &dispatcher->turns);
     dispatcher->turns.data = dispatcher;
     dispatcher->flush_timer.data = dispatcher;
+    dispatcher->moves.data = dispatcher;
     dispatcher->tick.data = dispatcher;
-    dispatcher->mirror = config_mirror_new(parts->bus, directory_changed, dispatcher->directory);
-    config_mirror_on_unreadable(dispatcher->mirror, directory_unreadable);
+    dispatcher->mirror = config_mirror_new(parts->bus, on_config_changed, dispatcher);
+    config_mirror_on_unreadable(dispatcher->mirror, on_config_unreadable);
     uv_timer_start(&dispatcher->tick, on_tick_timer, 0, START_POLL_MS);
     return dispatcher;
 }
@@ -218,7 +240,7 @@ static void on_part_freed(void *ctx)
 
 static void close_rest(Dispatcher *dispatcher)
 {
-    dispatcher->open = 5 + (dispatcher->working ? LANES + 1 : 0);
+    dispatcher->open = 6 + (dispatcher->working ? LANES + 1 : 0);
     for (int lane = 0; dispatcher->working && lane < LANES; lane++) {
         worker_free(dispatcher->lanes[lane].worker, on_part_freed, dispatcher);
     }
@@ -228,6 +250,7 @@ static void close_rest(Dispatcher *dispatcher)
     health_stop(dispatcher->health, on_part_freed, dispatcher);
     config_mirror_free(dispatcher->mirror, on_part_freed, dispatcher);
     uv_close((uv_handle_t *)&dispatcher->flush_timer, on_handle_closed);
+    uv_close((uv_handle_t *)&dispatcher->moves, on_handle_closed);
     uv_close((uv_handle_t *)&dispatcher->tick, on_handle_closed);
     uv_close((uv_handle_t *)&dispatcher->turns, on_handle_closed);
 }
@@ -247,6 +270,9 @@ void dispatcher_stop(Dispatcher *dispatcher, void (*on_stopped)(void *ctx), void
     dispatcher->on_stopped = on_stopped;
     dispatcher->stopped_ctx = ctx;
     dispatcher->parts.vendor.drain(dispatcher->parts.vendor.self);
+    if (dispatcher->parts.vendors != NULL) {
+        vendors_drain(dispatcher->parts.vendors);
+    }
     if (!dispatcher->working) {
         close_rest(dispatcher);
         return;

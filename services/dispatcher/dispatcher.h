@@ -2,7 +2,8 @@
 // Dispatcher: RENDERED_* in, mail out; STATUS, DEFERRED and the send ledger record it.
 //   read -> keys -> open -> claim (one statement a batch) -> send -> outcome (one statement a
 //   flush) -> publish -> ack
-// intake.c and claim.c lead up to the vendor, outcomes.c and record.c back.
+// intake.c and claim.c lead up to the vendor, outcomes.c and record.c back; next.c and move.c are
+// for mails with a route.
 // settle.c reads what vendors' callbacks prove about mails whose outcome is unknown. Law: a mail is
 // sent only under a claim that this process holds in the ledger, and an input is acked only after
 // its outcome is committed and the events that follow are stored. One exception: a process that
@@ -35,8 +36,9 @@ typedef struct DispatcherParts {
     MasterKey *master;
     Metrics *metrics;
     const char *instance; // of this process start; the ledger's owner
-    Vendor vendor;
-    JobRules rules; // slices borrowed
+    Vendor vendor;        // of mails without a route: the SMTP server
+    Vendors *vendors;     // NULL: there are no routes
+    JobRules rules;       // slices borrowed
     UnknownPolicies unknown;
     int64_t lease_ms;
     size_t batch_max;

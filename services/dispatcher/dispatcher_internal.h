@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dispatcher.c, intake.c, claim.c, outcomes.c and record.c share.
+// What dispatcher.c, intake.c, claim.c, outcomes.c, next.c, move.c and record.c share.
 #pragma once
 
 #include "common/base/map.h"
 #include "common/model/company.h"
 #include "services/dispatcher/dispatcher.h"
 #include "services/dispatcher/health.h"
+#include "services/dispatcher/routing/vendors.h"
 
 enum {
     FLUSH_MAX = 256,
@@ -26,7 +27,8 @@ enum {
 
 typedef struct DispatcherMetrics {
     Metric *sent, *rejected, *exhausted, *decided, *deferred, *unknown, *parked, *refused,
-        *returned, *released, *lost, *postponed, *settled, *open_claimed, *open_parked;
+        *returned, *released, *lost, *postponed, *waiting, *moved, *settled, *open_claimed,
+        *open_parked;
     Metric *send_seconds;
     Metric *delivery_seconds;                             // from when it was to be sent
     Metric *mails_sent, *mails_failed, *mails_suppressed; // by how they ended
@@ -67,10 +69,12 @@ struct Dispatcher {
     Arena *scratch;
     Buf buf;
     JobQueue finished;         // outcomes not yet handed to Postgres, in order
+    JobQueue moving;           // claims not yet moved to another vendor
     JobQueue aside;            // outcomes that Postgres rejects; their claims are kept
     unsigned flush_backoff_ms; // 0: Postgres answers
     bool renewing;
     uv_timer_t flush_timer;
+    uv_timer_t moves;
     uv_timer_t tick;  // start-up, renewals
     uv_timer_t turns; // of held deliveries
     int64_t partitions_at_us;
@@ -116,7 +120,19 @@ void outcomes_on_sent(
     void *ctx, Mail *mail, const SendResult *result); // a MailDone; ctx is the Job
 UnknownPolicy outcomes_policy(const Job *job);
 
+// next.c: mails with a route
+void next_begin(Job *job);                           // CLAIMED: sends, or records why not
+void next_after(Job *job, const SendResult *result); // SENDING
+void next_taken_over(Job *job);                      // CLAIMED: the process before may have sent it
+void next_moved(Job *job);                           // CLAIMED, at the next vendor
+void next_not_moved(Job *job);                       // MOVING
+
+// move.c
+void move_add(Job *job, size_t target); // MOVING, to that one of route.targets
+
 // record.c
+void record_append(JobQueue *queue, Job *job);
+Job *record_take_first(JobQueue *queue);       // NULL: it is empty
 void record_add(Job *job, JobState next);      // RECORDING: job->row; RELEASING: its claim
 void record_try_aside(Dispatcher *dispatcher); // one, at each tick; all when it is recorded
 void record_all_aside(Dispatcher *dispatcher); // all, as when the process stops

@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/service/cleanup.h"
 #include "services/dispatcher/dispatcher.h"
+#include "services/dispatcher/routing/vendors.h"
 #include "services/dispatcher/vendor/smtp/smtp_pool.h"
 
 // Claimed mails that wait per connection: as many as it sends while the next batch is claimed and
@@ -17,6 +18,8 @@ typedef struct Options {
     const char *smtp_url, *smtp_password, *smtp_tls, *smtp_ca_file, *smtp_helo;
     int64_t smtp_connections, smtp_mails, smtp_connect_ms, smtp_command_ms, smtp_data_ms,
         smtp_idle_ms;
+    int64_t vendor_calls, vendor_connect_ms, vendor_call_ms;
+    const char *vendor_ca_file, *secret_dirs;
     const char *mail_from, *mail_domain, *feedback_sender;
     const char *unknown, *ladder;
     int64_t lease_ms, batch, in_flight, tenant_percent;
@@ -47,6 +50,16 @@ static const Option table[] = {
      "longest wait for the answer to a whole mail"},
     {"STENTOR_SMTP_IDLE_MS",          OPTION_INT,  offsetof(Options, smtp_idle_ms),     "30000", 100, 3600000, false,
      "an idle connection is closed after this time"},
+    {"STENTOR_VENDOR_CALLS",          OPTION_INT,  offsetof(Options, vendor_calls),     "64", 1, HTTP_VENDOR_CALLS_MAX, false,
+     "most calls at once to the HTTP API of one credential"},
+    {"STENTOR_VENDOR_CONNECT_MS",     OPTION_INT,  offsetof(Options, vendor_connect_ms), "5000", 10, 60000, false,
+     "longest wait for a connection to a vendor's HTTP API"},
+    {"STENTOR_VENDOR_CALL_MS",        OPTION_INT,  offsetof(Options, vendor_call_ms),   "10000", 100, 120000, false,
+     "longest wait for the end of a call; a mail that went out then has an unknown outcome"},
+    {"STENTOR_VENDOR_CA_FILE",        OPTION_TEXT, offsetof(Options, vendor_ca_file),   "", 0, 0, false,
+     "certificates of vendors' HTTP APIs to trust instead of the system's"},
+    {SECRET_DIRS_OPTION,              OPTION_TEXT, offsetof(Options, secret_dirs),      SECRET_DIRS_DEFAULT, 0, 0, false,
+     SECRET_DIRS_HELP},
     {"STENTOR_MAIL_FROM",             OPTION_TEXT, offsetof(Options, mail_from),        "Stentor <no-reply@localhost>", 0, 0, false,
      "From of mails whose tenant has no sender"},
     {"STENTOR_MAIL_DOMAIN",           OPTION_TEXT, offsetof(Options, mail_domain),      "localhost", 0, 0, false,
@@ -75,6 +88,7 @@ static const Option table[] = {
 typedef struct State {
     Service *service;
     SmtpPool *smtp;
+    Vendors *vendors;
     Dispatcher *dispatcher;
     Cleanup *cleanup;
     int stopped_count; // of the parts
@@ -244,6 +258,25 @@ static void open_cleanup(State *state, const Options *options)
     });
 }
 
+static Vendors *open_vendors(const DispatcherParts *parts, const Options *options, Error *err)
+{
+    const char *ca_file = options->vendor_ca_file;
+    return vendors_new(
+        &(VendorsParts){
+            .loop = parts->loop,
+            .bus = parts->bus,
+            .smtp = parts->vendor,
+            .instance = parts->instance,
+            .calls = (unsigned)options->vendor_calls,
+            .connect_ms = options->vendor_connect_ms,
+            .call_ms = options->vendor_call_ms,
+            .ca_file = ca_file[0] != '\0' ? ca_file : NULL,
+            .metrics = parts->metrics,
+            .secret_dirs = options->secret_dirs,
+        },
+        err);
+}
+
 static bool assemble(State *state, const Options *options, Error *err)
 {
     Service *service = state->service;
@@ -274,6 +307,11 @@ static bool assemble(State *state, const Options *options, Error *err)
         return false;
     }
     parts.vendor = smtp_pool_vendor(state->smtp);
+    state->vendors = open_vendors(&parts, options, err);
+    if (state->vendors == NULL) {
+        return false;
+    }
+    parts.vendors = state->vendors;
     state->dispatcher = dispatcher_new(&parts);
     register_smtp_metrics(state, parts.metrics);
     open_cleanup(state, options);
@@ -306,15 +344,18 @@ static void warn(void *ctx, Buf *warning)
     dispatcher_warn(state->dispatcher, warning);
 }
 
-// In this order: the dispatcher, whose mails the pool still ends; the pool; the clean-up.
+// In this order: the dispatcher, whose mails the vendors still end; the vendors; the clean-up.
 static void on_part_stopped(void *ctx)
 {
     State *state = ctx;
     switch (state->stopped_count++) {
     case 0:
-        smtp_pool_close(state->smtp, on_part_stopped, state);
+        vendors_stop(state->vendors, on_part_stopped, state);
         break;
     case 1:
+        smtp_pool_close(state->smtp, on_part_stopped, state);
+        break;
+    case 2:
         state->smtp = NULL;
         cleanup_stop(state->cleanup, on_part_stopped, state);
         break;
@@ -335,13 +376,14 @@ static void free_state(void *ctx)
     State *state = ctx;
     cleanup_free(state->cleanup);
     dispatcher_free(state->dispatcher);
+    vendors_free(state->vendors);
     free(state->from);
     free(state);
 }
 
 const ServiceSpec dispatcher_service = {
     .name = "stentor-dispatcher",
-    .summary = "claims rendered e-mails in the send ledger, sends them over SMTP and publishes "
+    .summary = "claims rendered e-mails in the send ledger, sends them and publishes "
                "their outcomes",
     .options = table,
     .option_count = sizeof table / sizeof *table,

@@ -34,6 +34,7 @@ static bool open_job(JobBatch *batch, Job *job, const KeyWant *wants)
     JobOpening opening = {
         .rules = &dispatcher->parts.rules,
         .directory = dispatcher->directory,
+        .vendors = dispatcher->parts.vendors,
         .address_key = wants[0].key,
         .content_key = wants[1].key,
         .scratch = dispatcher->scratch,

@@ -8,6 +8,8 @@
 #include "common/codec/hash.h"
 #include "common/codec/suppressed.h"
 #include "common/events/sealed.h"
+#include "services/dispatcher/routing/vendor_mail.h"
+#include "services/dispatcher/routing/vendors.h"
 #include "stentor/v1/request.pb-c.h"
 
 static const int64_t DAY_US = 86400LL * 1000000;
@@ -263,13 +265,17 @@ static bool compose(
     job->mail.envid = job->dress.token;
     job->mail.to = arena_str(arena, mime.to);
     job->mail.utf8 = job->mail.utf8 || from_utf8 || reply_utf8;
-    if (!dress_sign(
+    if (vendors_want_message(&job->route) &&
+        !dress_sign(
             &job->dress, buf_view(opening->buf), mime.date_us, arena, &job->mail.message, err)) {
         return false;
     }
     job->message_id = str_from(arena_printf(
         arena, STR_FMT "@" STR_FMT, STR_ARG(job->key->notification_id),
         STR_ARG(opening->rules->mail_domain)));
+    if (job->route.routed) {
+        job->mail.content = vendor_mail_make(job, &mime);
+    }
     return true;
 }
 
@@ -322,10 +328,35 @@ static void put_off(Job *job, const JobOpening *opening, const Error *why)
     job_outcome(job, opening->rules, &result, opening->now_us);
 }
 
-// false: CONFIG may still verify its sender.
+// The vendors that its route gives it. false: none may take it, decided; or *ret_wait, for CONFIG
+// may still name one.
+static bool has_vendor(Job *job, const JobOpening *opening, const char *address, bool *ret_wait)
+{
+    if (opening->vendors == NULL) {
+        return true;
+    }
+    vendors_choose(opening->vendors, job, str_from(address), opening->now_us);
+    const JobRoute *route = &job->route;
+    if (!route->routed || route->count > 0 || route->doubt != NEXT_END) {
+        return true;
+    }
+    *ret_wait = opening->patient;
+    if (!opening->patient) {
+        const char *why = arena_printf(
+            job->delivery->arena,
+            "route '%s' has no vendor that may take it (HINT: stentor route list, stentor "
+            "credential list)",
+            route->name);
+        decide(job, "no_vendor", str_from(why), true, opening->now_us);
+    }
+    return false;
+}
+
+// false: CONFIG may still verify its sender, or name its vendor's credential.
 static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
 {
     Error err = {0};
+    bool wait = false;
     From from = {STR_EMPTY, STR_EMPTY};
     const Stentor__V1__EmailContent *content = open_content(job, opening, prefix, &err);
     const Stentor__V1__Address *to = content != NULL ? open_address(job, opening, &err) : NULL;
@@ -348,6 +379,8 @@ static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *pre
             "' (HINT: stentor tenant sender-domain add TENANT DOMAIN)",
             STR_ARG(str_slice(from.address, 0, 80)), STR_ARG(job->key->tenant));
         decide(job, "sender_unverified", str_from(err.text), true, opening->now_us);
+    } else if (!has_vendor(job, opening, to->address, &wait)) {
+        return !wait;
     } else if (!compose(job, opening, content, &from, to, &err)) {
         if (err.kind == ERROR_TRANSIENT) {
             put_off(job, opening, &err);
@@ -425,6 +458,61 @@ static Ladder ladder_of(const Job *job, const JobRules *rules)
     return ladder;
 }
 
+// What the row says of the vendor and its answer.
+static void note_result(Job *job, const SendResult *result, int64_t now_us)
+{
+    static const char *const classes[] = {
+        [REPLY_ACCEPTED] = "",
+        [REPLY_RETRY] = "retry",
+        [REPLY_THROTTLED] = "throttled",
+        [REPLY_TERMINAL] = "terminal",
+        [REPLY_BAD_ADDRESS] = "bad_address",
+        [REPLY_CONFIG] = "config",
+        [REPLY_ELSEWHERE] = "elsewhere",
+    };
+    Arena *arena = job->delivery->arena;
+    LedgerRow *row = &job->row;
+    bool is_smtp = str_eq(job->place.vendor, STR(ROUTING_SMTP));
+    row->finished_at_us = now_us;
+    row->due_at_us = 0;
+    row->rung = -1;
+    row->vendor = job->place.vendor;
+    row->credential = job->place.credential;
+    row->vendor_key = job->place.key;
+    row->vendor_message_id =
+        is_smtp ? job->message_id : recordable(arena, result->vendor_message_id);
+    row->code = recordable(arena, result->code);
+    row->enhanced = recordable(arena, result->enhanced);
+    row->reply = recordable(arena, result->text);
+    row->reply_class =
+        result->state == SEND_ANSWERED ? str_from(classes[result->reply]) : STR_EMPTY;
+    row->next_step = STR_EMPTY;
+}
+
+const SendResult *job_keep_result(const Job *job, const SendResult *result)
+{
+    Arena *arena = job->delivery->arena;
+    SendResult *kept = arena_zalloc(arena, sizeof *kept);
+    *kept = (SendResult){
+        .state = result->state,
+        .reply = result->reply,
+        .retry_after_ms = result->retry_after_ms,
+        .code = recordable(arena, result->code),
+        .enhanced = recordable(arena, result->enhanced),
+        .text = recordable(arena, result->text),
+    };
+    return kept;
+}
+
+void job_decide(Job *job, const char *reason_code, const char *reason, int64_t now_us)
+{
+    int64_t claimed_at_us = job->row.claimed_at_us;
+    int32_t unknown_count = job->row.unknown_count;
+    decide(job, reason_code, str_from(reason), false, now_us);
+    job->row.claimed_at_us = claimed_at_us;
+    job->row.unknown_count = unknown_count;
+}
+
 static void defer(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us)
 {
     // Busy servers and greylisting end within a day and use no rung until then; a server that
@@ -447,19 +535,20 @@ static void defer(Job *job, const JobRules *rules, const SendResult *result, int
     job->row.rung = (int32_t)(more && !free ? used + 1 : used);
 }
 
+void job_defer(Job *job, const SendResult *result, int64_t due_us, const char *step, int64_t now_us)
+{
+    note_result(job, result, now_us);
+    bool more = job->rendered->attempt < JOB_ATTEMPTS_MAX;
+    job->row.state = more ? LEDGER_DEFERRED : LEDGER_FAILED;
+    job->row.due_at_us = more ? due_us : 0;
+    job->row.rung = (int32_t)job->rendered->rung;
+    job->row.next_step = str_from(step);
+}
+
 void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us)
 {
-    Arena *arena = job->delivery->arena;
     LedgerRow *row = &job->row;
-    row->finished_at_us = now_us;
-    row->due_at_us = 0;
-    row->rung = -1;
-    row->vendor = job->place.vendor;
-    row->credential = job->place.credential;
-    row->vendor_message_id = job->message_id;
-    row->code = recordable(arena, result->code);
-    row->enhanced = recordable(arena, result->enhanced);
-    row->reply = recordable(arena, result->text);
+    note_result(job, result, now_us);
     if (result->state != SEND_ANSWERED) {
         defer(job, rules, result, now_us);
         return;

@@ -9,6 +9,7 @@
 #include "common/codec/seal.h"
 #include "common/mime/mime.h"
 #include "common/model/rules/ladder.h"
+#include "common/routing/routes.h"
 #include "services/dispatcher/directory.h"
 #include "services/dispatcher/dress/dress.h"
 #include "services/dispatcher/job_state.h"
@@ -21,6 +22,24 @@
 // uses one; and attempts have a maximum of their own.
 enum { JOB_THROTTLED_FREE_H = 24, JOB_ATTEMPTS_MAX = 1000 };
 enum { JOB_RESENDS_MAX = 1, JOB_NAME_SIZE = 48, JOB_REPLY_MAX = 1000 };
+
+typedef struct VendorPlace VendorPlace; // routing/vendors.h
+typedef struct Vendors Vendors;
+
+// Which vendors a route gives the mail, and what it is for. All zero: no route, so everything goes
+// to the SMTP server of the options.
+typedef struct JobRoute {
+    bool routed;
+    const char *name;                        // of the route; "": it was found by an earlier attempt
+    VendorPlace *targets[ROUTE_VENDORS_MAX]; // in the order in which they are tried
+    size_t count, at;
+    RoutingRules rules;
+    int64_t waits_until_us; // 0: it need not; else all its vendors are down until then
+    const char *waits_for;  // why, for an operator
+    // It may have been sent at targets[at], so it goes to no other vendor unless a policy says so.
+    bool bound;
+    NextAction doubt; // with Rendered.unknown_vendor: what the policy says about that attempt
+} JobRoute;
 
 typedef struct Job Job;
 struct Job {
@@ -40,6 +59,12 @@ struct Job {
     Str message_id;   // without <>
     int64_t taken_us; // when its handling started, of clock_mono_us()
     uint32_t resends;
+    JobRoute route;
+    int64_t begun_us;       // when the last call of a vendor began
+    bool taken_unknown;     // its claim was that of a process that may have sent it
+    const SendResult *last; // of the call that was surely not sent, while it moves on ...
+    size_t moves_to;        // ... to this one of route.targets ...
+    LedgerPlace next_place; // ... and there
     Job *next;
     bool aside; // Postgres has rejected its outcome (record.c)
     // Two facts that are found before the claim and used once it is held; so each is true or false
@@ -52,7 +77,7 @@ typedef struct JobRules {
     Ladders ladders;
     Str from_name, from; // the installation's default sender
     Str mail_domain;
-    const char *vendor;
+    const char *vendor; // of mails without a route: "smtp"
     DressRules dress;
     HashKeys hash_keys; // of addresses: common/codec/hash.h
 } JobRules;
@@ -67,6 +92,7 @@ bool job_read(Job *job, Delivery *delivery, int64_t now_us, Error *err);
 typedef struct JobOpening {
     const JobRules *rules;
     Directory *directory;
+    Vendors *vendors;     // NULL: no routes
     DataKey *address_key; // NULL: destroyed
     DataKey *content_key;
     Arena *scratch; // for the plain text; reset by the caller
@@ -96,6 +122,13 @@ Course job_classify(const Job *job, Str owner, UnknownPolicy policy);
 // What the vendor's result makes of the attempt, into job->row. The vendor's reply is cleaned for
 // Postgres and protobuf: UTF-8, no control characters, JOB_REPLY_MAX bytes at most.
 void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us);
+// The same, but the next attempt is due at `due_us` and uses no rung. step: LedgerRow.next_step, or
+// "".
+void job_defer(
+    Job *job, const SendResult *result, int64_t due_us, const char *step, int64_t now_us);
+const SendResult *job_keep_result(const Job *job, const SendResult *result); // in its arena
+// Nothing is sent any more: failed, decided here.
+void job_decide(Job *job, const char *reason_code, const char *reason, int64_t now_us);
 // For a row that Postgres rejects: drops all but the state, the times and the code. false: there
 // was nothing more to drop.
 bool job_shorten_row(Job *job);

@@ -12,8 +12,9 @@ static const uint32_t moves[JOB_STATE_COUNT] = {
     [JOB_REFUSED]     = STATE_BIT(JOB_TAKING_OVER) | STATE_BIT(JOB_PARKING) | STATE_BIT(JOB_RECORDED) | STATE_BIT(JOB_ENDED),
     [JOB_TAKING_OVER] = STATE_BIT(JOB_CLAIMED) | STATE_BIT(JOB_ENDED),
     [JOB_PARKING]     = STATE_BIT(JOB_RECORDED) | STATE_BIT(JOB_ENDED),
-    [JOB_CLAIMED]     = STATE_BIT(JOB_SENDING) | STATE_BIT(JOB_RECORDING) | STATE_BIT(JOB_RELEASING) | STATE_BIT(JOB_ENDED),
-    [JOB_SENDING]     = STATE_BIT(JOB_RECORDING) | STATE_BIT(JOB_RELEASING),
+    [JOB_CLAIMED]     = STATE_BIT(JOB_SENDING) | STATE_BIT(JOB_MOVING) | STATE_BIT(JOB_RECORDING) | STATE_BIT(JOB_RELEASING) | STATE_BIT(JOB_ENDED),
+    [JOB_SENDING]     = STATE_BIT(JOB_MOVING) | STATE_BIT(JOB_RECORDING) | STATE_BIT(JOB_RELEASING),
+    [JOB_MOVING]      = STATE_BIT(JOB_CLAIMED) | STATE_BIT(JOB_RECORDING) | STATE_BIT(JOB_ENDED),
     [JOB_RECORDING]   = STATE_BIT(JOB_RECORDED) | STATE_BIT(JOB_PROVED) | STATE_BIT(JOB_ENDED),
     [JOB_RELEASING]   = STATE_BIT(JOB_ENDED),
     [JOB_RECORDED]    = STATE_BIT(JOB_ENDED),
@@ -23,7 +24,7 @@ static const uint32_t moves[JOB_STATE_COUNT] = {
 static const char *const names[JOB_STATE_COUNT] = {
     [JOB_ADMITTED] = "admitted", [JOB_HELD] = "held", [JOB_OPENING] = "opening", [JOB_CLAIMING] = "claiming",
     [JOB_REFUSED] = "refused", [JOB_TAKING_OVER] = "taking over", [JOB_PARKING] = "parking", [JOB_CLAIMED] = "claimed",
-    [JOB_SENDING] = "sending", [JOB_RECORDING] = "recording", [JOB_RELEASING] = "releasing",
+    [JOB_SENDING] = "sending", [JOB_MOVING] = "moving", [JOB_RECORDING] = "recording", [JOB_RELEASING] = "releasing",
     [JOB_RECORDED] = "recorded", [JOB_PROVED] = "proved", [JOB_ENDED] = "ended",
 };
 // clang-format on
@@ -40,7 +41,8 @@ bool job_state_move(JobState *state, JobState next, Str name)
 
 bool job_state_is_claimed(JobState state)
 {
-    return state == JOB_SENDING || state == JOB_RECORDING || state == JOB_RELEASING;
+    return state == JOB_SENDING || state == JOB_MOVING || state == JOB_RECORDING ||
+           state == JOB_RELEASING;
 }
 
 bool job_state_is_at_rest(JobState state)

@@ -15,11 +15,15 @@
 //             +--> recording            (decided or postponed: not sent)
 //             '--> releasing            (the process stops)
 //
+//   claimed or sending --> moving --> claimed     (surely not sent: to the next vendor)
+//                             '-----> recording
+//
 //   any but sending --> ended
 //
-// held: another mail of its tenant goes first (turns.h). refused: the ledger has a row for it.
-// recording and releasing: its outcome, or its claim, is on the way to the ledger. recorded: its
-// row is to be published. proved: a callback had settled it; a redelivery reads that.
+// moving: its claim is on the way to another vendor, in the ledger. held: another mail of its
+// tenant goes first (turns.h). refused: the ledger has a row for it. recording and releasing: its
+// outcome, or its claim, is on the way to the ledger. recorded: its row is to be published. proved:
+// a callback had settled it; a redelivery reads that.
 //
 // Law: only the vendor moves a job out of sending: nothing ends a job that it may still send.
 #pragma once
@@ -38,6 +42,7 @@ typedef enum JobState {
     JOB_PARKING,
     JOB_CLAIMED,
     JOB_SENDING,
+    JOB_MOVING,
     JOB_RECORDING,
     JOB_RELEASING,
     JOB_RECORDED,

@@ -151,6 +151,10 @@ void outcomes_on_sent(void *ctx, Mail *mail, const SendResult *result)
             log_int("attempt", job->key->attempt));
         return;
     }
+    if (job->route.routed) {
+        next_after(job, result);
+        return;
+    }
     if (result->state == SEND_UNKNOWN) {
         on_unknown(job, result);
         return;

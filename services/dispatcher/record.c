@@ -25,7 +25,7 @@ static void flush_jobs(Dispatcher *dispatcher, Job **jobs, size_t count);
 
 // ---- gathering ----
 
-static void append(JobQueue *queue, Job *job)
+void record_append(JobQueue *queue, Job *job)
 {
     job->next = NULL;
     *(queue->tail != NULL ? &queue->tail->next : &queue->head) = job;
@@ -33,7 +33,7 @@ static void append(JobQueue *queue, Job *job)
     queue->count++;
 }
 
-static Job *take_first(JobQueue *queue)
+Job *record_take_first(JobQueue *queue)
 {
     Job *job = queue->head;
     if (job != NULL) {
@@ -51,7 +51,7 @@ static void flush_finished(Dispatcher *dispatcher)
         Job *jobs[FLUSH_MAX];
         size_t count = 0;
         while (count < FLUSH_MAX && dispatcher->finished.count > 0) {
-            jobs[count++] = take_first(&dispatcher->finished);
+            jobs[count++] = record_take_first(&dispatcher->finished);
         }
         flush_jobs(dispatcher, jobs, count);
     }
@@ -73,7 +73,7 @@ void record_add(Job *job, JobState next)
     if (!outcomes_move(job, next)) {
         return; // so no job is in the list twice
     }
-    append(&dispatcher->finished, job);
+    record_append(&dispatcher->finished, job);
     // While Postgres is away the back-off sets the pace, however many outcomes wait. Waiting
     // outcomes always have a timer, because a flush under way may be the last to start one.
     bool away = dispatcher->flush_backoff_ms > 0;
@@ -207,7 +207,7 @@ static void try_again_later(Dispatcher *dispatcher, Job **jobs, size_t count, co
         if (leaving && jobs[i]->state == JOB_RECORDING && jobs[i]->row.state == LEDGER_SENT) {
             publish_unrecorded(jobs[i], err);
         } else {
-            append(&dispatcher->finished, jobs[i]);
+            record_append(&dispatcher->finished, jobs[i]);
         }
     }
     arm_flush(dispatcher, dispatcher->flush_backoff_ms);
@@ -238,7 +238,7 @@ static void outcome_refused(Dispatcher *dispatcher, Job *job, const Error *err)
                     "compare the table with the migrations: psql -c '\\d+ dispatcher.ledger'"));
         }
         job->aside = true;
-        append(&dispatcher->aside, job);
+        record_append(&dispatcher->aside, job);
     }
 }
 
@@ -261,7 +261,7 @@ static void flush_failed(Dispatcher *dispatcher, Job **jobs, size_t count, const
 
 void record_try_aside(Dispatcher *dispatcher)
 {
-    Job *job = take_first(&dispatcher->aside);
+    Job *job = record_take_first(&dispatcher->aside);
     if (job != NULL) {
         flush_jobs(dispatcher, &job, 1);
     }
@@ -270,8 +270,8 @@ void record_try_aside(Dispatcher *dispatcher)
 void record_all_aside(Dispatcher *dispatcher)
 {
     Job *job;
-    while ((job = take_first(&dispatcher->aside)) != NULL) {
-        append(&dispatcher->finished, job);
+    while ((job = record_take_first(&dispatcher->aside)) != NULL) {
+        record_append(&dispatcher->finished, job);
         arm_flush(dispatcher, 0);
     }
 }

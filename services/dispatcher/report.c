@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/report.h"
 
+#include <string.h>
+
 #include "common/bus/events/status_event.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
@@ -29,8 +31,10 @@ static const char *reason_code_of(const LedgerRow *row)
     }
     int64_t code = 0;
     bool known = str_to_i64(row->code, &code) && code >= 200 && code <= 599;
-    ReplyClass class = smtp_classify(known ? (int)code : 0, row->enhanced);
-    return class == REPLY_BAD_ADDRESS ? "invalid_address" : "rejected";
+    bool bad = row->reply_class.len > 0
+                   ? str_eq(row->reply_class, STR("bad_address"))
+                   : smtp_classify(known ? (int)code : 0, row->enhanced) == REPLY_BAD_ADDRESS;
+    return bad ? "invalid_address" : "rejected";
 }
 
 static Outcome attempt_outcome(const LedgerRow *row)
@@ -74,6 +78,16 @@ static Stentor__V1__Attempt *make_attempt(const LedgerKey *key, const LedgerRow 
     return attempt;
 }
 
+// The route that led to its vendor.
+static Stentor__V1__Attempt *make_own_attempt(const Job *job)
+{
+    Arena *arena = job->delivery->arena;
+    Stentor__V1__Attempt *attempt = make_attempt(job->row_key, &job->row, arena);
+    const char *route = job->route.routed ? job->route.name : job->rendered->route;
+    attempt->route = arena_cstr(arena, str_from(route));
+    return attempt;
+}
+
 static void status_id(const LedgerKey *key, Status status, Arena *arena, char out[EVENT_ID_SIZE])
 {
     const char *discriminator = arena_printf(arena, "%s/%d", status_name(status), key->attempt);
@@ -95,7 +109,7 @@ static bool emit_status(Job *job, Status status, Error *err)
         .reason = status == STATUS_SENT ? "" : arena_cstr(arena, row->reply),
     };
     Stentor__V1__NotificationStatus event = status_of_rendered(&spec, job->rendered);
-    event.attempt = own ? NULL : make_attempt(job->row_key, row, arena);
+    event.attempt = own ? NULL : make_own_attempt(job);
     BusOut out;
     if (!status_event(&event, job->delivery->message.traceparent, arena, &out, err)) {
         return false;
@@ -129,7 +143,7 @@ static void carry_attempts(Job *job, Stentor__V1__Rendered *next)
     for (size_t i = 0; i < kept; i++) {
         attempts[i] = rendered->attempts[rendered->n_attempts - kept + i];
     }
-    attempts[kept] = make_attempt(job->row_key, &job->row, arena);
+    attempts[kept] = make_own_attempt(job);
     for (size_t i = 0; i <= kept; i++) {
         attempts[i]->text = cut_text(attempts[i]->text, arena);
     }
@@ -153,8 +167,49 @@ static Str pack_attempt(Job *job)
 {
     Arena *arena = job->delivery->arena;
     Str packed = STR_EMPTY;
-    const Stentor__V1__Attempt *attempt = make_attempt(job->row_key, &job->row, arena);
+    const Stentor__V1__Attempt *attempt = make_own_attempt(job);
     return event_pack(&attempt->base, arena, &packed, NULL) ? packed : STR_EMPTY;
+}
+
+static void avoid(Stentor__V1__Rendered *next, const char *vendor, Arena *arena)
+{
+    if (vendor[0] == '\0') {
+        return;
+    }
+    char **vendors = arena_array(arena, next->n_avoid_vendors + 1, sizeof *vendors);
+    size_t count = 0;
+    for (size_t i = 0; i < next->n_avoid_vendors; i++) {
+        if (strcmp(next->avoid_vendors[i], vendor) != 0) {
+            vendors[count++] = next->avoid_vendors[i];
+        }
+    }
+    vendors[count++] = arena_cstr(arena, str_from(vendor));
+    next->avoid_vendors = vendors;
+    next->n_avoid_vendors = count;
+}
+
+// What the next attempt has to know of the vendors that were tried. Of the row alone, so that a
+// redelivery says the same.
+static void carry_route(const Job *job, Stentor__V1__Rendered *next)
+{
+    Arena *arena = job->delivery->arena;
+    const LedgerRow *row = &job->row;
+    const char *vendor = arena_cstr(arena, row->vendor);
+    if (str_eq(row->next_step, STR("fallback"))) {
+        avoid(next, vendor, arena);
+    } else if (str_eq(row->next_step, STR("settle"))) {
+        bool same = str_eq(str_from(next->unknown_key), row->vendor_key) && next->unknown_at_us > 0;
+        if (strcmp(next->unknown_vendor, vendor) != 0) {
+            avoid(next, next->unknown_vendor, arena); // failed over from there
+        }
+        next->unknown_at_us = same ? next->unknown_at_us : row->claimed_at_us;
+        next->unknown_vendor = (char *)(uintptr_t)vendor;
+        next->unknown_credential = arena_cstr(arena, row->credential);
+        next->unknown_key = arena_cstr(arena, row->vendor_key);
+    }
+    if (job->route.routed) {
+        next->route = arena_cstr(arena, str_from(job->route.name));
+    }
 }
 
 // The next attempt, whole: digest-flusher only waits and passes it on.
@@ -165,6 +220,7 @@ static bool emit_deferred(Job *job, Error *err)
     next.attempt = job->rendered->attempt + 1;
     next.rung = (uint32_t)(job->row.rung < 0 ? 0 : job->row.rung);
     carry_attempts(job, &next);
+    carry_route(job, &next);
     char event_id[EVENT_ID_SIZE];
     char rendered_id[EVENT_ID_SIZE];
     const char *number = arena_printf(arena, "%u", next.attempt);
@@ -251,8 +307,9 @@ bool report(Job *job, Error *ret_verdict, Error *err)
         job->delivery->last_attempt = pack_attempt(job);
         error_set(
             ret_verdict, ERROR_PERMANENT,
-            "unknown_outcome: a process ended when it may have sent this mail; parked, as "
-            "STENTOR_DISPATCHER_UNKNOWN is set (HINT: stentor dlq resend or stentor dlq drop)");
+            "unknown_outcome: this mail may have been sent, and no answer says whether; parked, as "
+            "STENTOR_DISPATCHER_UNKNOWN or its route says (HINT: stentor dlq resend or stentor dlq "
+            "drop)");
         return true;
     case LEDGER_NONE:
     case LEDGER_CLAIMED:

@@ -15,8 +15,12 @@ SuppressionReason suppress_reason(const LedgerRow *row)
                                                          : SUPPRESSION_NONE;
     }
     int64_t code = 0;
-    if (row->rung >= 0 || !str_to_i64(row->code, &code) || code < 200 || code > 599 ||
-        reply_classify((int)code, row->enhanced) != REPLY_BAD_ADDRESS) {
+    // A row without a class is of a release before there were any: an SMTP server's.
+    bool bad = row->reply_class.len > 0
+                   ? str_eq(row->reply_class, STR("bad_address"))
+                   : str_to_i64(row->code, &code) && code >= 200 && code <= 599 &&
+                         reply_classify((int)code, row->enhanced) == REPLY_BAD_ADDRESS;
+    if (row->rung >= 0 || !bad) {
         return SUPPRESSION_NONE;
     }
     bool gone = str_eq(row->enhanced, STR("5.1.1")) || str_eq(row->enhanced, STR("5.1.6"));

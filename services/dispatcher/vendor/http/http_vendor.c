@@ -6,6 +6,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "common/base/crash.h"
 #include "common/base/log.h"
 #include "services/dispatcher/vendor/http/http_queue.h"
 
@@ -44,7 +45,8 @@ static uint64_t clock_ms(void)
 
 static void answer(Mail *mail, SendState state, const char *text)
 {
-    SendResult result = {.state = state, .reply = REPLY_RETRY, .text = str_from(text)};
+    SendResult result = {
+        .state = state, .waited = true, .reply = REPLY_RETRY, .text = str_from(text)};
     mail->on_done(mail->ctx, mail, &result);
 }
 
@@ -141,6 +143,7 @@ static void on_call_done(void *ctx, HttpCall *call, const HttpAnswer *got)
 {
     Sending *sending = ctx;
     HttpVendor *vendor = sending->vendor;
+    CRASH_POINT_IF("http.answered", sending->mail != NULL && got->outcome == HTTP_ANSWERED);
     if (got->status > 0) {
         note_reached(vendor);
     } else if (got->err.kind != ERROR_CANCELLED) {
@@ -257,7 +260,8 @@ static void refuse(Sending *sending, const Error *err)
 {
     bool ours = err->kind == ERROR_CONFIG;
     SendResult result = {
-        .state = SEND_ANSWERED,
+        .state = err->kind == ERROR_TRANSIENT ? SEND_UNSENT : SEND_ANSWERED,
+        .waited = true,
         .reply = ours ? REPLY_CONFIG : REPLY_ELSEWHERE,
         .code = ours ? STR("credential") : STR("request"),
         .text = str_from(err->text),

@@ -16,7 +16,7 @@ typedef struct HttpVendor HttpVendor;
 enum { HTTP_VENDOR_CALLS_MAX = 256, HTTP_VENDOR_REASON_MAX = 200 };
 
 // The credential as it is now; *ret need only live until the call returns to the loop.
-// false: it cannot be read, ERROR_CONFIG names it.
+// false: TRANSIENT while it is being read, CONFIG when it cannot be.
 typedef bool (*HttpVendorAccount)(void *ctx, VendorAccount *ret, Error *err);
 
 typedef struct HttpVendorOptions {

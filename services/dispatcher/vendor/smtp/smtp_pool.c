@@ -26,10 +26,13 @@ static void answer(Mail *mail, SendState state, const char *text)
     mail->on_done(mail->ctx, mail, &result);
 }
 
-static const char *trouble_text(const SmtpPool *pool)
+static void answer_late(const SmtpPool *pool, Mail *mail)
 {
-    return pool->trouble.text[0] != '\0' ? pool->trouble.text
-                                         : "no smtp connection was free in time";
+    bool trouble = pool->trouble.text[0] != '\0';
+    const char *text = trouble ? pool->trouble.text : "no smtp connection was free in time";
+    SendResult result = {
+        .state = SEND_UNSENT, .waited = !trouble, .reply = REPLY_RETRY, .text = str_from(text)};
+    mail->on_done(mail->ctx, mail, &result);
 }
 
 // Reads the clock: uv_now() may be old when this process was stopped (SIGSTOP, a machine that
@@ -50,7 +53,7 @@ static void drop_late(SmtpPool *pool)
     uint64_t now = clock_ms();
     for (int lane = 0; lane < PRIORITY_COUNT; lane++) {
         while (pool->lanes[lane].head != NULL && is_late(pool->lanes[lane].head, now)) {
-            answer(smtp_queue_pop(pool, (Priority)lane), SEND_UNSENT, trouble_text(pool));
+            answer_late(pool, smtp_queue_pop(pool, (Priority)lane));
         }
     }
 }
@@ -79,7 +82,7 @@ static Mail *on_client_next(void *ctx)
     uint64_t now = clock_ms();
     Mail *mail;
     while ((mail = smtp_queue_next(pool, place)) != NULL && is_late(mail, now)) {
-        answer(mail, SEND_UNSENT, trouble_text(pool));
+        answer_late(pool, mail);
     }
     if (mail != NULL) {
         smtp_queue_given(place, mail);

@@ -11,8 +11,9 @@ static const StateRow ROWS[] = {
     [JOB_REFUSED] = {"refused", "taking over, parking, recorded, ended"},
     [JOB_TAKING_OVER] = {"taking over", "claimed, ended"},
     [JOB_PARKING] = {"parking", "recorded, ended"},
-    [JOB_CLAIMED] = {"claimed", "sending, recording, releasing, ended"},
-    [JOB_SENDING] = {"sending", "recording, releasing"},
+    [JOB_CLAIMED] = {"claimed", "sending, moving, recording, releasing, ended"},
+    [JOB_SENDING] = {"sending", "moving, recording, releasing"},
+    [JOB_MOVING] = {"moving", "claimed, recording, ended"},
     [JOB_RECORDING] = {"recording", "recorded, proved, ended"},
     [JOB_RELEASING] = {"releasing", "ended"},
     [JOB_RECORDED] = {"recorded", "ended"},
@@ -39,7 +40,7 @@ static void a_claim_lasts_from_the_send_to_the_ledger(void **state)
 {
     (void)state;
     for (JobState each = 0; each < JOB_STATE_COUNT; each++) {
-        bool claimed = each == JOB_SENDING || each == JOB_RECORDING || each == JOB_RELEASING;
+        bool claimed = each == JOB_SENDING || each == JOB_MOVING || each == JOB_RECORDING || each == JOB_RELEASING;
         assert_int_equal(job_state_is_claimed(each), claimed);
     }
 }

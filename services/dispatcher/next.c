@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// A mail with a route: at which vendor it begins, and what follows a vendor's answer. The table is
+// routing_next() (common/routing); here its answers are acted on. A mail without a route goes to
+// the SMTP server, and what its answer means is in outcomes.c.
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "services/dispatcher/dispatcher_internal.h"
+#include "services/dispatcher/routing/vendor_mail.h"
+
+enum {
+    JITTER_MS = ROUTING_PROBE_JITTER_MS,
+    SOON_MS = 10000,        // sent again after an unknown outcome, when it could not be at once
+    HOP_PATIENCE_MS = 3000, // how long a mail waits for SMTP connections when it may go elsewhere
+};
+
+// [0, 1) from the attempt's name: the same attempt always gets the same time.
+static double chance_of(const Job *job)
+{
+    return (double)(str_hash(job->name) >> 11) / 9007199254740992.0;
+}
+
+static VendorPlace *place_of(const Job *job)
+{
+    return job->route.count > 0 ? job->route.targets[job->route.at] : NULL;
+}
+
+// The next vendor of the route that works. false: there is none, or the mail is bound to its own.
+static bool find_other(const Job *job, int64_t now_us, size_t *ret)
+{
+    const JobRoute *route = &job->route;
+    for (size_t i = route->at + 1; !route->bound && i < route->count; i++) {
+        if (vendor_is_up(route->targets[i], now_us)) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- recorded ----
+
+static void record_deferred(Job *job, const SendResult *result, int64_t due_us, const char *step)
+{
+    job_defer(job, result, due_us, step, clock_now_us());
+    record_add(job, JOB_RECORDING);
+}
+
+static const char *step_of(const Job *job)
+{
+    return job->route.bound ? "settle" : "";
+}
+
+// By the ladder, as without a route.
+static void record_outcome(Job *job, const SendResult *result)
+{
+    const Dispatcher *dispatcher = job->owner;
+    job_outcome(job, &dispatcher->parts.rules, result, clock_now_us());
+    if (job->row.state == LEDGER_DEFERRED) {
+        job->row.next_step = str_from(step_of(job));
+    }
+    record_add(job, JOB_RECORDING);
+}
+
+static int64_t probe_due_us(const Job *job, int64_t now_us)
+{
+    const VendorPlace *place = place_of(job);
+    int64_t due_us =
+        place != NULL ? vendor_due_us(place, now_us) : now_us + SOON_MS * INT64_C(1000);
+    return due_us + (int64_t)(chance_of(job) * JITTER_MS * 1000);
+}
+
+static void record_waiting(Job *job, const char *why, int64_t due_us)
+{
+    SendResult result = {.state = SEND_ANSWERED, .reply = REPLY_THROTTLED, .text = str_from(why)};
+    const Dispatcher *dispatcher = job->owner;
+    metric_add(dispatcher->metrics.waiting, 1);
+    record_deferred(job, &result, due_us, step_of(job));
+}
+
+// Nothing is sent: what the policy says of the attempt before is this one's outcome.
+static void record_counted(Job *job, bool park)
+{
+    const Dispatcher *dispatcher = job->owner;
+    static const char WHY[] = "the vendor's answer never came, and no callback either";
+    SendResult result = {
+        .state = SEND_UNKNOWN, .reply = REPLY_RETRY, .text = {WHY, sizeof WHY - 1}};
+    job_defer(job, &result, 0, "", clock_now_us());
+    job->row.rung = -1;
+    job->row.state = park ? LEDGER_PARKED : LEDGER_SENT;
+    metric_add(dispatcher->metrics.parked, park ? 1 : 0);
+    record_add(job, JOB_RECORDING);
+}
+
+// ---- sending ----
+
+static void send_now(Job *job)
+{
+    Dispatcher *dispatcher = job->owner;
+    const VendorPlace *place = place_of(job);
+    Mail *mail = &job->mail;
+    uint64_t now_ms = uv_now(dispatcher->parts.loop);
+    size_t other = 0;
+    vendor_mail_claim(job);
+    job->begun_us = clock_now_us();
+    mail->give_up_at_ms = mail->held_until_ms - (uint64_t)dispatcher->parts.lease_ms / 4;
+    if (vendor_api_of(place) == NULL && find_other(job, job->begun_us, &other) &&
+        mail->give_up_at_ms > now_ms + HOP_PATIENCE_MS) {
+        mail->give_up_at_ms = now_ms + HOP_PATIENCE_MS;
+    }
+    const Vendor *vendor = vendor_of(place);
+    vendor->send(vendor->self, mail);
+}
+
+// SENDING: to the vendor of its claim, if that vendor may be called now.
+static void enter(Job *job)
+{
+    int64_t now_us = clock_now_us();
+    int64_t at_us = now_us;
+    size_t other = 0;
+    const JobRoute *route = &job->route;
+    BreakerAnswer answer = vendor_ask(place_of(job), now_us, &at_us);
+    if (answer != BREAKER_WAIT) {
+        if (outcomes_move(job, JOB_SENDING)) {
+            send_now(job);
+        }
+    } else if ((route->rules.fallback_on & FALLBACK_OPEN) != 0 && find_other(job, now_us, &other)) {
+        move_add(job, other);
+    } else {
+        record_waiting(
+            job, "the vendor fails, and no other one may take it", probe_due_us(job, now_us));
+    }
+}
+
+static void follow_doubt(Job *job);
+
+void next_begin(Job *job)
+{
+    const JobRoute *route = &job->route;
+    if (route->doubt != NEXT_END) {
+        follow_doubt(job);
+    } else if (route->waits_until_us > 0) {
+        record_waiting(
+            job, route->waits_for,
+            route->waits_until_us + (int64_t)(chance_of(job) * JITTER_MS * 1000));
+    } else {
+        enter(job);
+    }
+}
+
+// The attempt before may have been sent, and no callback came: the policy's word.
+static void follow_doubt(Job *job)
+{
+    JobRoute *route = &job->route;
+    NextAction doubt = route->doubt;
+    route->doubt = NEXT_END;
+    job->row.unknown_count = job->row.unknown_count > 0 ? job->row.unknown_count : 1;
+    switch (doubt) {
+    case NEXT_SAME_KEY:
+    case NEXT_RESEND:
+    case NEXT_FAILOVER:
+        enter(job);
+        return;
+    case NEXT_PARK:
+        record_counted(job, true);
+        return;
+    case NEXT_SENT:
+        record_counted(job, false);
+        return;
+    case NEXT_EXPIRE:
+        job_decide(
+            job, "expired", "the notification expired before it could be sent", clock_now_us());
+        record_add(job, JOB_RECORDING);
+        return;
+    default:
+        route->bound = true;
+        record_waiting(
+            job, "the vendor that may have the mail fails", probe_due_us(job, clock_now_us()));
+        return;
+    }
+}
+
+// ---- after an answer ----
+
+static RoutingFacts facts_of(const Job *job, const SendResult *result, int64_t now_us)
+{
+    const Stentor__V1__Rendered *rendered = job->rendered;
+    const VendorPlace *place = place_of(job);
+    const VendorApi *api = place != NULL ? vendor_api_of(place) : NULL;
+    size_t other = 0;
+    bool again = rendered->unknown_at_us > 0 && job->route.bound;
+    int64_t first_us = again ? rendered->unknown_at_us : job->row.claimed_at_us;
+    return (RoutingFacts){
+        .state = result->state,
+        .reply = result->reply,
+        .retry_after_ms = result->retry_after_ms,
+        .priority = ((const DispatcherLane *)job->lane)->lane,
+        .expired = rendered->expires_at_us > 0 && rendered->expires_at_us <= now_us,
+        .other_usable = find_other(job, now_us, &other),
+        .vendor_up = place != NULL && vendor_is_up(place, now_us),
+        .key_known_s = api != NULL ? api->key_known_s : 0,
+        .key_age_ms = (now_us - first_us) / 1000,
+        .calls_back = api != NULL,
+        .settled = false,
+    };
+}
+
+static void note_unknown(Job *job, const SendResult *result)
+{
+    const Dispatcher *dispatcher = job->owner;
+    job->row.unknown_count++;
+    job->route.bound = true;
+    metric_add(dispatcher->metrics.unknown, 1);
+    LOG(LOG_WARN,
+        "a mail was handed over but the vendor's answer never came; its outcome is unknown",
+        log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
+        log_int("attempt", job->key->attempt), log_str("vendor", job->place.vendor),
+        log_str("reason", str_slice(result->text, 0, 200)));
+}
+
+// Again under the same claim, with the same key and the same bytes.
+static bool send_again(Job *job)
+{
+    const Dispatcher *dispatcher = job->owner;
+    int64_t at_us = 0;
+    uint64_t quarter = (uint64_t)dispatcher->parts.lease_ms / 4;
+    if (job->resends >= JOB_RESENDS_MAX || dispatcher->stopping ||
+        uv_now(dispatcher->parts.loop) + quarter >= job->mail.held_until_ms ||
+        vendor_ask(place_of(job), clock_now_us(), &at_us) == BREAKER_WAIT) {
+        return false;
+    }
+    job->resends++;
+    send_now(job);
+    return true;
+}
+
+// One that was sent again because of an unknown outcome, and is unknown once more, takes a rung: so
+// it ends.
+static void settle_later(Job *job, const SendResult *result, int64_t wait_ms)
+{
+    if (job->rendered->unknown_vendor[0] != '\0') {
+        record_outcome(job, result);
+    } else {
+        record_deferred(job, result, clock_now_us() + wait_ms * 1000, "settle");
+    }
+}
+
+// A mail that may have been sent is claimed again by a process that did not send it, too.
+static void act_on_unknown(Job *job, const SendResult *result, const RoutingNext *next)
+{
+    switch (next->action) {
+    case NEXT_SAME_KEY:
+    case NEXT_RESEND:
+        if (job->state == JOB_CLAIMED) {
+            enter(job);
+        } else if (!send_again(job)) {
+            settle_later(job, result, SOON_MS);
+        }
+        break;
+    case NEXT_PARK:
+        record_counted(job, true);
+        break;
+    case NEXT_SENT:
+        record_counted(job, false);
+        break;
+    case NEXT_EXPIRE:
+        job_decide(
+            job, "expired", "the notification expired before it could be sent", clock_now_us());
+        record_add(job, JOB_RECORDING);
+        break;
+    case NEXT_WAIT:
+        record_deferred(job, result, probe_due_us(job, clock_now_us()), "settle");
+        break;
+    default: // the next attempt decides, when a callback had its time
+        settle_later(job, result, next->wait_ms);
+        break;
+    }
+}
+
+static void wait_for_vendor(Job *job, const SendResult *result, const RoutingNext *next)
+{
+    int64_t now_us = clock_now_us();
+    if (result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED) {
+        record_outcome(job, result); // as long as it says, or as a rung
+    } else {
+        int64_t due_us =
+            next->wait_ms > 0 ? now_us + next->wait_ms * 1000 : probe_due_us(job, now_us);
+        record_deferred(job, result, due_us, step_of(job));
+    }
+}
+
+static void act(Job *job, const SendResult *result, const RoutingNext *next)
+{
+    size_t other = 0;
+    switch (next->action) {
+    case NEXT_SAME_CLAIM:
+        if (find_other(job, clock_now_us(), &other)) {
+            job->last = job_keep_result(job, result);
+            move_add(job, other);
+            break;
+        }
+        record_outcome(job, result);
+        break;
+    case NEXT_FALLBACK:
+        record_deferred(job, result, clock_now_us(), "fallback");
+        break;
+    case NEXT_WAIT:
+        wait_for_vendor(job, result, next);
+        break;
+    case NEXT_EXPIRE:
+        job_decide(
+            job, "expired", "the notification expired before it could be sent", clock_now_us());
+        record_add(job, JOB_RECORDING);
+        break;
+    default:
+        record_outcome(job, result);
+        break;
+    }
+}
+
+void next_after(Job *job, const SendResult *result)
+{
+    int64_t now_us = clock_now_us();
+    vendor_tell(place_of(job), result, job->begun_us);
+    if (result->state == SEND_RELEASED && job->resends == 0) {
+        record_add(job, JOB_RELEASING);
+        return;
+    }
+    if (result->state == SEND_UNKNOWN) {
+        note_unknown(job, result);
+    }
+    RoutingFacts facts = facts_of(job, result, now_us);
+    RoutingNext next = routing_next(&job->route.rules, &facts);
+    if (result->state == SEND_UNKNOWN) {
+        act_on_unknown(job, result, &next);
+    } else if (result->state == SEND_RELEASED) {
+        settle_later(job, result, SOON_MS); // a resend that was not started: the first may be there
+    } else {
+        act(job, result, &next);
+    }
+}
+
+void next_taken_over(Job *job)
+{
+    Dispatcher *dispatcher = job->owner;
+    static const char WHY[] = "a process ended when it may have sent this mail";
+    SendResult result = {
+        .state = SEND_UNKNOWN, .reply = REPLY_RETRY, .text = {WHY, sizeof WHY - 1}};
+    JobRoute *route = &job->route;
+    VendorPlace *place = vendors_place(
+        dispatcher->parts.vendors, job->key->tenant, job->place.vendor, job->place.credential);
+    bool fits = place != NULL && (vendor_api_of(place) != NULL ? job->mail.content != NULL
+                                                               : job->mail.message.len > 0);
+    route->targets[0] = place;
+    route->count = place != NULL ? 1 : 0;
+    route->at = 0;
+    route->bound = true;
+    route->doubt = NEXT_END;
+    RoutingFacts facts = facts_of(job, &result, clock_now_us());
+    facts.key_age_ms = (clock_now_us() - job->conflict->row.claimed_at_us) / 1000;
+    facts.vendor_up = facts.vendor_up && fits;
+    RoutingNext next = routing_next(&route->rules, &facts);
+    act_on_unknown(job, &result, &next);
+}
+
+void next_moved(Job *job)
+{
+    enter(job);
+}
+
+void next_not_moved(Job *job)
+{
+    record_outcome(job, job->last);
+}

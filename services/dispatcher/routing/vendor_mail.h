@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mail of a job in parts, as a vendor's HTTP API wants it. Pure. It is in the job's arena, so
+// that a second vendor's request can be made from it when the first one did not get the mail.
+#pragma once
+
+#include "services/dispatcher/job.h"
+
+// Of a mail that mime_compose() has taken: so no value can begin a header of its own. The vendor's
+// key and what belongs to one attempt is filled in when it is sent (vendor_mail_claim).
+VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime);
+// Fills in what the claim says: key and attempt. The same key always has the same attempt, so the
+// same bytes.
+void vendor_mail_claim(Job *job);
+
+// The vendor_key of an attempt's own claim, in the arena: "<notification id>-<attempt>".
+Str vendor_mail_key(const Job *job);

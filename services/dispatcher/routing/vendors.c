@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/dispatcher/routing/vendors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "services/dispatcher/routing/vendor_mail.h"
+#include "services/dispatcher/routing/vendors_internal.h"
+
+enum {
+    PLACE_NAME_SIZE = 160,
+    CALLS_MAX = 4096,         // of all vendors together
+    OFFER_PAUSE_MS = 1000,    // between two mails that are sent its way to be the probe
+    HALF_OPEN_WAIT_MS = 5000, // what waits while a probe is under way
+};
+
+// ---- the vendors ----
+
+static bool read_account(void *ctx, VendorAccount *ret, Error *err)
+{
+    const VendorPlace *place = ctx;
+    const Vendors *vendors = place->vendors;
+    const CredentialEntry *entry = routes_credential(
+        vendors->routes, str_from(place->owner), str_from(place->api->name),
+        str_from(place->credential));
+    if (entry == NULL) {
+        return error_set(
+            err, ERROR_CONFIG, "credential '%s' of %s is gone", place->credential,
+            place->api->name);
+    }
+    static VendorPair settings[CREDENTIAL_SETTINGS_MAX]; // read at once, by one thread
+    size_t count =
+        entry->n_settings < CREDENTIAL_SETTINGS_MAX ? entry->n_settings : CREDENTIAL_SETTINGS_MAX;
+    for (size_t i = 0; i < count; i++) {
+        settings[i] =
+            (VendorPair){str_from(entry->settings[i]->name), str_from(entry->settings[i]->value)};
+    }
+    *ret = (VendorAccount){
+        .name = str_from(entry->name),
+        .id = str_from(entry->key_id),
+        .settings = settings,
+        .setting_count = count,
+    };
+    const SecretName name = {
+        str_from(entry->tenant), str_from(entry->vendor), str_from(entry->name)};
+    return secrets_use(vendors->secrets, &name, &ret->secret, err);
+}
+
+static void free_place(void *value)
+{
+    VendorPlace *place = value;
+    arena_free(place->arena);
+    free(place->owner);
+    free(place->credential);
+    free(place);
+}
+
+static VendorPlace *add_place(Vendors *vendors, Str name, Str owner, Str credential)
+{
+    VendorPlace *place = xcalloc(1, sizeof *place);
+    place->vendors = vendors;
+    place->arena = arena_new(0);
+    place->owner = xstrdup(arena_cstr(place->arena, owner));
+    place->credential = xstrdup(arena_cstr(place->arena, credential));
+    map_put(vendors->places, name, place);
+    return place;
+}
+
+static VendorPlace *open_http(Vendors *vendors, Str name, const CredentialEntry *entry)
+{
+    const VendorApi *api = vendor_find(str_from(entry->vendor));
+    if (api == NULL || vendors->stopping || map_count(vendors->places) >= VENDOR_PLACES_MAX) {
+        return NULL;
+    }
+    VendorPlace *place = add_place(vendors, name, str_from(entry->tenant), str_from(entry->name));
+    place->api = api;
+    place->http = http_vendor_new(&(HttpVendorOptions){
+        .loop = vendors->parts.loop,
+        .client = vendors->client,
+        .api = api,
+        .calls = vendors->parts.calls,
+        .connect_ms = vendors->parts.connect_ms,
+        .whole_ms = vendors->parts.call_ms,
+        .account = read_account,
+        .account_ctx = place,
+    });
+    place->vendor = http_vendor(place->http);
+    vendors->open++;
+    vendors_hear_known(place);
+    if (vendors->draining) {
+        place->vendor.drain(place->vendor.self);
+    }
+    return place;
+}
+
+static VendorPlace *place_of(Vendors *vendors, const CredentialEntry *entry)
+{
+    if (entry == NULL) {
+        return vendors->smtp;
+    }
+    char name[PLACE_NAME_SIZE];
+    int used = snprintf(name, sizeof name, "%s/%s/%s", entry->tenant, entry->vendor, entry->name);
+    if (used <= 0 || (size_t)used >= sizeof name) {
+        return NULL;
+    }
+    Str at = {name, (size_t)used};
+    VendorPlace *place = map_get(vendors->places, at);
+    return place != NULL ? place : open_http(vendors, at, entry);
+}
+
+VendorPlace *vendors_place(Vendors *vendors, Str tenant, Str vendor, Str credential)
+{
+    if (vendor.len == 0 || str_eq(vendor, STR(ROUTING_SMTP))) {
+        return vendors->smtp;
+    }
+    const CredentialEntry *entry = routes_account(vendors->routes, tenant, vendor, credential);
+    return entry != NULL ? place_of(vendors, entry) : NULL;
+}
+
+// ---- one of them ----
+
+const Vendor *vendor_of(const VendorPlace *place)
+{
+    return &place->vendor;
+}
+
+const VendorApi *vendor_api_of(const VendorPlace *place)
+{
+    return place->api;
+}
+
+LedgerPlace vendor_ledger_place(const VendorPlace *place, Str key)
+{
+    return (LedgerPlace){
+        .vendor = str_from(place->vendor.name),
+        .credential = str_from(place->credential),
+        .key = place->api != NULL ? key : STR_EMPTY,
+    };
+}
+
+static bool wants_probe(const Breaker *breaker, int64_t now_us)
+{
+    return (breaker->state == BREAKER_OPEN && now_us >= breaker->probe_at_us) ||
+           (breaker->state == BREAKER_HALF_OPEN && breaker->probe_begun_us == 0);
+}
+
+bool vendor_is_up(const VendorPlace *place, int64_t now_us)
+{
+    return breaker_is_closed(&place->breaker) || wants_probe(&place->breaker, now_us);
+}
+
+BreakerAnswer vendor_ask(VendorPlace *place, int64_t now_us, int64_t *ret_at_us)
+{
+    return breaker_ask(&place->breaker, 0, now_us, ret_at_us);
+}
+
+void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
+{
+    int64_t now_us = clock_now_us();
+    double chance = (double)(now_us % 1000) / 1000.0;
+    BreakerResult said = result->waited ? BREAKER_NOTHING : breaker_result(result);
+    BreakerMove move = breaker_tell(&place->breaker, said, begun_us, chance, now_us);
+    char reason[VENDOR_REASON_MAX];
+    (void)snprintf(
+        reason, sizeof reason, STR_FMT "%s" STR_FMT, STR_ARG(str_slice(result->code, 0, 32)),
+        result->code.len > 0 && result->text.len > 0 ? " " : "",
+        STR_ARG(str_slice(result->text, 0, 120)));
+    vendors_note_move(place, move, reason);
+    if (result->state == SEND_ANSWERED && result->reply == REPLY_CONFIG && place->api != NULL) {
+        secrets_refresh(
+            place->vendors->secrets,
+            &(SecretName){
+                str_from(place->owner), str_from(place->vendor.name), str_from(place->credential)});
+    }
+}
+
+int64_t vendor_due_us(const VendorPlace *place, int64_t now_us)
+{
+    const Breaker *breaker = &place->breaker;
+    int64_t wait_us = HALF_OPEN_WAIT_MS * INT64_C(1000);
+    return breaker->state == BREAKER_OPEN && breaker->probe_at_us > now_us ? breaker->probe_at_us
+                                                                           : now_us + wait_us;
+}
+
+// ---- which of them ----
+
+typedef struct Asking {
+    Vendors *vendors;
+    const Job *job;
+    int64_t now_us;
+    int64_t suspended_until_us; // of the last one that is
+} Asking;
+
+// A breaker that wants a probe is offered a mail now and then, as one that is up; never an urgent
+// one, for another vendor may have it at once.
+static bool takes_probe(VendorPlace *place, const Job *job, int64_t now_us)
+{
+    bool urgent = (Priority)job->rendered->priority <= PRIORITY_HIGH;
+    if (urgent || !wants_probe(&place->breaker, now_us) ||
+        now_us - place->offered_us < OFFER_PAUSE_MS * INT64_C(1000)) {
+        return false;
+    }
+    place->offered_us = now_us;
+    return true;
+}
+
+static VendorStanding standing(void *ctx, Str vendor, const CredentialEntry *credential)
+{
+    (void)vendor;
+    Asking *asking = ctx;
+    VendorPlace *place = place_of(asking->vendors, credential);
+    if (place == NULL) {
+        return STANDING_OPEN;
+    }
+    if (vendors_is_suspended(
+            asking->vendors, place, asking->job->key->tenant, asking->now_us,
+            &asking->suspended_until_us)) {
+        return STANDING_DISABLED;
+    }
+    if (!breaker_is_closed(&place->breaker) && !takes_probe(place, asking->job, asking->now_us)) {
+        return STANDING_OPEN;
+    }
+    return vendors_is_degraded(asking->vendors, place) ? STANDING_DEGRADED : STANDING_UP;
+}
+
+static void read_choice(Vendors *vendors, const RouteChoice *choice, Job *job)
+{
+    JobRoute *route = &job->route;
+    route->rules = choice->rules;
+    route->routed = choice->route != NULL;
+    route->name =
+        choice->route != NULL ? arena_cstr(job->delivery->arena, str_from(choice->route->key)) : "";
+    for (size_t i = 0; i < choice->count; i++) {
+        VendorPlace *place = place_of(vendors, choice->picks[i].credential);
+        if (place != NULL) {
+            route->targets[route->count++] = place;
+        }
+    }
+}
+
+static void note_wait(const Asking *asking, const RouteChoice *choice, JobRoute *route)
+{
+    if (!choice->waits || route->count == 0) {
+        return;
+    }
+    int64_t now_us = asking->now_us;
+    if (choice->picks[0].standing == STANDING_DISABLED) {
+        int64_t most_us = now_us + VENDORS_SUSPENDED_WAIT_S * INT64_C(1000000);
+        int64_t until_us = asking->suspended_until_us;
+        route->waits_until_us = until_us < most_us ? until_us : most_us;
+        route->waits_for = "an operator has suspended the vendor";
+    } else if (!wants_probe(&route->targets[0]->breaker, now_us)) {
+        route->waits_until_us = vendor_due_us(route->targets[0], now_us);
+        route->waits_for = "the vendor fails, and no other one may take it";
+    }
+}
+
+// The SMTP server without a route: only an operator's suspension keeps mails from it.
+static void check_smtp(Vendors *vendors, Job *job, int64_t now_us)
+{
+    int64_t until_us = 0;
+    if (vendors_is_suspended(vendors, vendors->smtp, job->key->tenant, now_us, &until_us)) {
+        int64_t most_us = now_us + VENDORS_SUSPENDED_WAIT_S * INT64_C(1000000);
+        job->route.waits_until_us = until_us < most_us ? until_us : most_us;
+        job->route.waits_for = "an operator has suspended the vendor";
+    }
+}
+
+// ---- a mail that may have been sent by an earlier attempt ----
+
+static void bind_to(JobRoute *route, VendorPlace *place)
+{
+    route->targets[0] = place;
+    route->count = 1;
+    route->bound = true;
+}
+
+static void drop_target(JobRoute *route, const VendorPlace *place)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < route->count; i++) {
+        if (route->targets[i] != place) {
+            route->targets[kept++] = route->targets[i];
+        }
+    }
+    route->count = kept;
+}
+
+// What the policy says about the attempt before, whose answer never came.
+static void resolve_doubt(Vendors *vendors, Job *job, int64_t now_us)
+{
+    const Stentor__V1__Rendered *rendered = job->rendered;
+    JobRoute *route = &job->route;
+    VendorPlace *place = vendors_place(
+        vendors, job->key->tenant, str_from(rendered->unknown_vendor),
+        str_from(rendered->unknown_credential));
+    const VendorApi *api = place != NULL ? place->api : NULL;
+    drop_target(route, place);
+    RoutingFacts facts = {
+        .state = SEND_UNKNOWN,
+        .priority = (Priority)rendered->priority,
+        .other_usable = route->count > 0 && vendor_is_up(route->targets[0], now_us),
+        .vendor_up = place != NULL && vendor_is_up(place, now_us),
+        .key_known_s = api != NULL ? api->key_known_s : 0,
+        .key_age_ms = (now_us - rendered->unknown_at_us) / 1000,
+        .calls_back = api != NULL,
+        .settled = true,
+    };
+    RoutingRules rules = route->rules;
+    bool is_gone = place == NULL && rules.unknown == ROUTING_RESEND;
+    rules.unknown = is_gone ? ROUTING_PARK : rules.unknown; // its credential was taken away
+    route->routed = true;
+    route->doubt = routing_next(&rules, &facts).action;
+    job->place = (LedgerPlace){
+        str_from(rendered->unknown_vendor), str_from(rendered->unknown_credential),
+        str_from(rendered->unknown_key)};
+    if (route->doubt == NEXT_FAILOVER) {
+        job->place = vendor_ledger_place(route->targets[0], vendor_mail_key(job));
+    } else if (place != NULL) {
+        bind_to(route, place);
+    }
+}
+
+void vendors_choose(Vendors *vendors, Job *job, Str address, int64_t now_us)
+{
+    const Stentor__V1__Rendered *rendered = job->rendered;
+    Str avoid[ROUTE_AVOID_MAX];
+    size_t avoid_count = 0;
+    for (; avoid_count < rendered->n_avoid_vendors && avoid_count < ROUTE_AVOID_MAX;
+         avoid_count++) {
+        avoid[avoid_count] = str_from(rendered->avoid_vendors[avoid_count]);
+    }
+    ptrdiff_t at = str_find(address, '@');
+    Asking asking = {.vendors = vendors, .job = job, .now_us = now_us};
+    RouteQuestion question = {
+        .tenant = job->key->tenant,
+        .channel = (Channel)rendered->channel,
+        .category = (Category)rendered->category,
+        .domain = at >= 0 ? str_slice(address, (size_t)at + 1, address.len) : STR_EMPTY,
+        .notification_id = job->key->notification_id,
+        .avoid = avoid,
+        .avoid_count = avoid_count,
+        .standing = standing,
+        .ctx = &asking,
+    };
+    RouteChoice choice;
+    routes_choose(vendors->routes, &question, &choice);
+    read_choice(vendors, &choice, job);
+    if (rendered->unknown_vendor[0] != '\0') {
+        resolve_doubt(vendors, job, now_us);
+    } else if (!job->route.routed) {
+        check_smtp(vendors, job, now_us);
+    } else {
+        note_wait(&asking, &choice, &job->route);
+        if (job->route.count > 0) {
+            job->place = vendor_ledger_place(job->route.targets[0], vendor_mail_key(job));
+        }
+    }
+}
+
+bool vendors_want_message(const JobRoute *route)
+{
+    bool any = !route->routed;
+    for (size_t i = 0; i < route->count; i++) {
+        const VendorApi *api = route->targets[i]->api;
+        any = any || api == NULL || api->whole;
+    }
+    return any;
+}
+
+// ---- CONFIG ----
+
+// A refused credential is worth a try again: its entry, or its secret, is another one.
+static void on_secret_changed(void *ctx, const SecretName *secret)
+{
+    const Vendors *vendors = ctx;
+    char name[PLACE_NAME_SIZE];
+    int used = snprintf(
+        name, sizeof name, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(secret->owner),
+        STR_ARG(secret->vendor), STR_ARG(secret->name));
+    VendorPlace *place = used > 0 && (size_t)used < sizeof name
+                             ? map_get(vendors->places, (Str){name, (size_t)used})
+                             : NULL;
+    if (place != NULL) {
+        breaker_credential_changed(&place->breaker, clock_now_us());
+    }
+}
+
+static bool credential_changed(Vendors *vendors, Str tenant, Str key, Error *err)
+{
+    Str vendor = STR_EMPTY;
+    Str rest = key;
+    (void)str_split(&rest, '.', &vendor);
+    const SecretName name = {tenant, vendor, rest};
+    const CredentialEntry *entry = routes_credential(vendors->routes, tenant, vendor, rest);
+    if (entry == NULL || entry->state == STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_REVOKED) {
+        secrets_forget(vendors->secrets, &name);
+        return true;
+    }
+    on_secret_changed(vendors, &name);
+    return secrets_want(vendors->secrets, &name, str_from(entry->reference), err);
+}
+
+static void count_route(Vendors *vendors, Str tenant, Str key)
+{
+    char name[PLACE_NAME_SIZE];
+    int used = snprintf(name, sizeof name, STR_FMT "/" STR_FMT, STR_ARG(tenant), STR_ARG(key));
+    if (used <= 0 || (size_t)used >= sizeof name) {
+        return;
+    }
+    if (routes_get(vendors->routes, tenant, key) != NULL) {
+        map_put(vendors->known, (Str){name, (size_t)used}, vendors);
+    } else {
+        (void)map_remove(vendors->known, (Str){name, (size_t)used});
+    }
+}
+
+bool vendors_changed(
+    Vendors *vendors, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
+{
+    if (str_eq(kind, STR("route"))) {
+        bool fine = routes_changed(vendors->routes, tenant, key, message->payload, err);
+        count_route(vendors, tenant, key);
+        return fine;
+    }
+    if (str_eq(kind, STR("credential"))) {
+        return routes_credential_changed(vendors->routes, tenant, key, message->payload, err) &&
+               credential_changed(vendors, tenant, key, err);
+    }
+    if (str_eq(kind, STR(CHANNEL_HEALTH_KIND))) {
+        return vendors_put_entry(vendors, tenant, key, message, err);
+    }
+    return true;
+}
+
+// ---- start and stop ----
+
+static VendorPlace *open_smtp(Vendors *vendors)
+{
+    VendorPlace *place =
+        add_place(vendors, STR("platform/smtp/"), STR(ROUTING_PLATFORM), STR_EMPTY);
+    place->vendor = vendors->parts.smtp;
+    return place;
+}
+
+static double read_routes(void *ctx)
+{
+    const Vendors *vendors = ctx;
+    return (double)map_count(vendors->known);
+}
+
+Vendors *vendors_new(const VendorsParts *parts, Error *err)
+{
+    // Each vendor keeps to its own number of calls, so a call waits here for nothing but its own
+    // vendor's, unless very many vendors are busy at once.
+    HttpClient *client = http_client_new(
+        parts->loop, &(HttpClientOptions){.calls = CALLS_MAX, .ca_file = parts->ca_file}, err);
+    Vendors *vendors = xcalloc(1, sizeof *vendors);
+    vendors->parts = *parts;
+    vendors->secrets = client == NULL ? NULL
+                                      : secrets_new(
+                                            &(SecretsOptions){
+                                                .loop = parts->loop,
+                                                .metrics = parts->metrics,
+                                                .service = "dispatcher",
+                                                .folders = parts->secret_dirs,
+                                                .on_changed = on_secret_changed,
+                                                .ctx = vendors},
+                                            err);
+    if (vendors->secrets == NULL) {
+        free(vendors); // the process ends
+        return NULL;
+    }
+    vendors->client = client;
+    vendors->routes = routes_new();
+    vendors->places = map_new(free_place);
+    vendors->known = map_new(NULL);
+    vendors->entries = map_new(free);
+    if (parts->metrics != NULL) {
+        metrics_gauge_fn(
+            parts->metrics, "stentor_dispatcher_routes", "",
+            "Routes of vendors that CONFIG has, of all tenants", read_routes, vendors);
+    }
+    vendors->open = 1;
+    vendors->smtp = open_smtp(vendors);
+    return vendors;
+}
+
+void vendors_tick(Vendors *vendors)
+{
+    Str name;
+    void *value;
+    for (size_t i = 0; map_next(vendors->places, &i, &name, &value);) {
+        vendors_store_state(value);
+    }
+}
+
+size_t vendors_calls(const Vendors *vendors)
+{
+    return (map_count(vendors->places) - 1) * vendors->parts.calls;
+}
+
+void vendors_drain(Vendors *vendors)
+{
+    vendors->draining = true;
+    Str name;
+    void *value;
+    for (size_t i = 0; map_next(vendors->places, &i, &name, &value);) {
+        const VendorPlace *place = value;
+        if (place->http != NULL) { // the SMTP server's mails are its owner's to release
+            place->vendor.drain(place->vendor.self);
+        }
+    }
+}
+
+static void on_secrets_closed(void *ctx)
+{
+    Vendors *vendors = ctx;
+    vendors->on_stopped(vendors->stopped_ctx);
+}
+
+static void on_client_freed(void *ctx)
+{
+    Vendors *vendors = ctx;
+    vendors->client = NULL;
+    secrets_close(vendors->secrets, on_secrets_closed, vendors);
+}
+
+void vendors_part_closed(Vendors *vendors)
+{
+    vendors->open--;
+    if (vendors->stopping && vendors->open == 1) {
+        http_client_free(vendors->client, on_client_freed, vendors);
+    }
+}
+
+static void on_http_closed(void *ctx)
+{
+    VendorPlace *place = ctx;
+    place->http = NULL;
+    vendors_part_closed(place->vendors);
+}
+
+void vendors_stop(Vendors *vendors, void (*on_stopped)(void *ctx), void *ctx)
+{
+    vendors->stopping = true;
+    vendors->on_stopped = on_stopped;
+    vendors->stopped_ctx = ctx;
+    vendors->open++;
+    Str name;
+    void *value;
+    for (size_t i = 0; map_next(vendors->places, &i, &name, &value);) {
+        VendorPlace *place = value;
+        if (place->http != NULL) {
+            http_vendor_close(place->http, on_http_closed, place);
+        }
+    }
+    vendors_part_closed(vendors);
+}
+
+void vendors_free(Vendors *vendors)
+{
+    if (vendors != NULL) {
+        map_free(vendors->places);
+        map_free(vendors->entries);
+        map_free(vendors->known);
+        routes_free(vendors->routes);
+        secrets_free(vendors->secrets);
+        free(vendors);
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vendors: all that this dispatcher can send through: the SMTP server of its options, and for each
+// credential of CONFIG that is used the HTTP API of its vendor, opened when a route first leads
+// there. It follows the routes, credentials and suspensions of CONFIG, has a breaker for each, and
+// says which of them take a mail. Law: what a breaker finds is stored in CONFIG, so that all
+// replicas know it and an operator sees it; an operator's suspension wins.
+#pragma once
+
+#include "common/credential/secrets.h"
+#include "common/routing/breaker.h"
+#include "services/dispatcher/job.h"
+#include "services/dispatcher/vendor/http/http_vendor.h"
+
+enum {
+    VENDOR_PLACES_MAX = 1024,
+    VENDORS_SUSPENDED_WAIT_S = 300, // how long a mail waits whose vendors are all suspended
+};
+
+typedef struct VendorsParts {
+    uv_loop_t *loop;
+    Bus *bus; // NULL: nothing is stored in CONFIG
+    Vendor smtp;
+    const char *instance;
+    unsigned calls; // at once, of one credential
+    int64_t connect_ms, call_ms;
+    const char *ca_file;     // NULL: the system's
+    Metrics *metrics;        // NULL: none
+    const char *secret_dirs; // SECRET_DIRS_OPTION
+} VendorsParts;
+
+Vendors *vendors_new(const VendorsParts *parts, Error *err);
+// An entry of CONFIG, of any kind; those that are none of its own change nothing.
+bool vendors_changed(
+    Vendors *vendors, Str kind, Str tenant, Str key, const BusMessage *message, Error *err);
+// Every few seconds: stores what the breakers found.
+void vendors_tick(Vendors *vendors);
+// Answers mails that were not started with SEND_RELEASED, from now on.
+void vendors_drain(Vendors *vendors);
+// After the last answer. on_stopped: all is closed; then vendors_free().
+void vendors_stop(Vendors *vendors, void (*on_stopped)(void *ctx), void *ctx);
+void vendors_free(Vendors *vendors);
+size_t vendors_calls(const Vendors *vendors); // that all of its HTTP APIs may have on the way
+
+// Fills job->route for a mail to that address, and job->place for its claim. The job's row says
+// nothing yet.
+void vendors_choose(Vendors *vendors, Job *job, Str address, int64_t now_us);
+// Where a claim is that another process left; NULL: its credential is gone.
+VendorPlace *vendors_place(Vendors *vendors, Str tenant, Str vendor, Str credential);
+bool vendors_want_message(const JobRoute *route); // does one of them take the mail as bytes only?
+
+// ---- one of them ----
+
+const Vendor *vendor_of(const VendorPlace *place);
+const VendorApi *vendor_api_of(const VendorPlace *place); // NULL: smtp
+LedgerPlace vendor_ledger_place(const VendorPlace *place, Str key);
+bool vendor_is_up(const VendorPlace *place, int64_t now_us); // closed, or a probe is due
+// May it send now? BREAKER_WAIT: *ret_at_us is when to ask again.
+BreakerAnswer vendor_ask(VendorPlace *place, int64_t now_us, int64_t *ret_at_us);
+void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us);
+// When what waits for it should come back.
+int64_t vendor_due_us(const VendorPlace *place, int64_t now_us);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What vendors.c (the vendors and the choice among them) and vendors_state.c (their state in
+// CONFIG) share.
+#pragma once
+
+#include "common/base/map.h"
+#include "common/config/channel_health.h"
+#include "services/dispatcher/routing/vendors.h"
+
+enum { VENDOR_REASON_MAX = 200 };
+
+struct VendorPlace {
+    Vendors *vendors;
+    Vendor vendor;
+    HttpVendor *http; // NULL: smtp
+    const VendorApi *api;
+    char *owner;      // the tenant whose credential it is, or "platform"
+    char *credential; // "" of smtp
+    Breaker breaker;
+    int64_t offered_us; // when a mail was last sent its way to be the probe
+    // What CONFIG has to say of it (vendors_state.c).
+    char reason[VENDOR_REASON_MAX];
+    int64_t down_since_us; // 0: its breaker is closed
+    bool refused;
+    bool storing;
+    int64_t stored_at_us;
+    Arena *arena; // of the entry that is being stored
+};
+
+// An entry cfg.channel_health.<tenant>.<channel>_<vendor>.
+typedef struct VendorEntry {
+    ChannelStatus status; // that of CHANNEL_DISABLED until until_us
+    int64_t until_us;     // INT64_MAX: until it is resumed
+    int64_t changed_at_us, down_since_us;
+    uint64_t sequence;
+    bool refused;
+    char credential[CREDENTIAL_NAME_MAX + 1]; // "": of any
+} VendorEntry;
+
+struct Vendors {
+    VendorsParts parts;
+    Routes *routes;
+    HttpClient *client;
+    Secrets *secrets;
+    Map *places;  // "<owner>/<vendor>/<credential>" -> VendorPlace
+    Map *known;   // "<tenant>/<key>" of the routes, for a gauge
+    Map *entries; // "<tenant>/<channel>_<vendor>" -> VendorEntry
+    VendorPlace *smtp;
+    bool draining, stopping;
+    size_t open; // HTTP vendors, entries on the way to CONFIG, and one for the rest
+    void (*on_stopped)(void *ctx);
+    void *stopped_ctx;
+};
+
+// vendors_state.c
+bool vendors_put_entry(
+    Vendors *vendors, Str tenant, Str key, const BusMessage *message, Error *err);
+// Is it suspended for mails of the tenant? *ret_until_us: until when.
+bool vendors_is_suspended(
+    const Vendors *vendors, const VendorPlace *place, Str tenant, int64_t now_us,
+    int64_t *ret_until_us);
+bool vendors_is_degraded(const Vendors *vendors, const VendorPlace *place);
+void vendors_hear_known(VendorPlace *place); // when it is opened
+void vendors_note_move(VendorPlace *place, BreakerMove move, const char *reason);
+void vendors_store_state(VendorPlace *place);
+void vendors_part_closed(Vendors *vendors);

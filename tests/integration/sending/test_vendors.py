@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mails through vendors with HTTP APIs, and what happens when one fails: the next one of the route has the mail at once, the ledger says at
+which vendor it is, and what may have been sent is sent again only where a policy says so."""
+import pytest
+
+from tests.harness.vendor_doubles import routing
+from tests.harness.pipeline import Pipeline
+from tests.harness.processes import wait_until
+from tests.harness.vendor_doubles import Fault
+
+SETTLE_MS = 1500
+
+
+class World:
+    def __init__(self):
+        self.pipeline = Pipeline()
+        self.pipeline.extra = routing.options(
+            self.pipeline, STENTOR_VENDOR_CALL_MS=2500, STENTOR_VENDOR_CONNECT_MS=2000, STENTOR_DISPATCHER_LEASE_MS=20_000,
+            STENTOR_RETRY_LADDER="email=2,4;sms=60")
+        self.pipeline.start()
+        self.routing = routing.Routing(self.pipeline)
+        self.people = 0
+
+    @property
+    def dispatcher(self):
+        return self.pipeline.services["dispatcher"]
+
+    def send(self, domain, **fields):
+        self.people += 1
+        return self.pipeline.send(to=f"guest{self.people}@{domain}", **fields)
+
+    def sent(self, domain, **fields):
+        notification = self.send(domain, **fields)
+        assert self.pipeline.status(notification, wait="sent")["status"] == "sent"
+        return notification
+
+    def attempts(self, notification):
+        return self.pipeline.status(notification)["attempts"]
+
+    def close(self):
+        self.routing.close()
+        self.pipeline.stop()
+
+
+@pytest.fixture(scope="module")
+def world():
+    made = World()
+    yield made
+    made.close()
+
+
+def test_a_mail_goes_through_the_first_vendor_of_its_route(world):
+    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid")
+    notification = world.sent(domain)
+    assert world.routing.rows(notification) == [(1, "postmark", "sent", 0)]
+    mail, = postmark.mails
+    assert mail.notification == notification and "Alice" in mail.html + mail.text and sendgrid.mails == [] and not postmark.refused
+    key, message, credential = world.pipeline.postgres.query(
+        "SELECT vendor_key, vendor_message_id, credential FROM dispatcher.ledger WHERE notification_id = %s", notification)[0]
+    assert key == f"{notification}-1" and message == mail.id and credential == domain.split(".")[0]
+
+
+def test_a_mail_without_a_route_goes_over_smtp_as_ever(world):
+    notification = world.sent("elsewhere.example")
+    assert world.routing.rows(notification) == [(1, "smtp", "sent", 0)]
+    assert len(world.pipeline.mailbox.for_notification(notification)) == 1
+
+
+def test_a_vendor_that_refuses_connections_is_passed_in_the_same_attempt(world):
+    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid")
+    postmark.stop()
+    notification = world.sent(domain)
+    assert world.routing.rows(notification) == [(1, "sendgrid", "sent", 0)]
+    assert [mail.notification for mail in sendgrid.mails] == [notification]
+    assert world.dispatcher.metric("stentor_dispatcher_moved_total") >= 1
+
+
+def test_smtp_is_a_vendor_of_a_route_too(world):
+    domain, (postmark, _) = world.routing.route("postmark", "smtp")
+    postmark.stop()
+    notification = world.sent(domain)
+    assert world.routing.rows(notification) == [(1, "smtp", "sent", 0)]
+    assert len(world.pipeline.mailbox.for_notification(notification)) == 1
+
+
+def test_what_the_first_vendor_refuses_for_now_goes_to_the_second_as_the_next_attempt(world):
+    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid", fallback_on=["unsent", "retry"])
+    postmark.behave(Fault.UNAVAILABLE)
+    notification = world.sent(domain)
+    assert world.routing.rows(notification) == [(1, "postmark", "deferred", 0), (2, "sendgrid", "sent", 0)]
+    assert postmark.mails == [] and len(sendgrid.mails) == 1
+    rungs = world.pipeline.postgres.query("SELECT rung FROM dispatcher.ledger WHERE notification_id = %s AND attempt = 1", notification)
+    assert rungs == [(0,)], "it used a rung of the ladder"
+
+
+def test_without_retry_in_fallback_on_it_waits_for_the_first_vendor(world):
+    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid")
+    postmark.behave(Fault.UNAVAILABLE, times=1)
+    notification = world.sent(domain)
+    assert world.routing.rows(notification) == [(1, "postmark", "deferred", 0), (2, "postmark", "sent", 0)]
+    assert sendgrid.mails == []
+
+
+def test_a_refused_credential_takes_the_vendor_out_of_the_route(world):
+    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid")
+    postmark.behave(Fault.UNAUTHORIZED)
+    first = world.sent(domain)
+    assert world.routing.rows(first) == [(1, "postmark", "deferred", 0), (2, "sendgrid", "sent", 0)]
+    wait_until(lambda: (health := world.routing.health("postmark")) and health.credential == domain.split(".")[0] and health.refused, 15,
+               "the state of the vendor in CONFIG")
+    health = world.routing.health("postmark")
+    assert health.status == world.routing.types.CHANNEL_STATUS_DOWN and health.down_since_us > 0 and health.reason.startswith("401")
+    calls = len(postmark.requests)
+    for _ in range(5):
+        assert world.routing.rows(world.sent(domain)) == [(1, "sendgrid", "sent", 0)]
+    assert len(postmark.requests) == calls
+
+
+def test_an_unknown_outcome_is_parked_when_no_callback_comes(world):
+    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid", unknown="park", settle_ms=SETTLE_MS)
+    postmark.behave(Fault.HANG_AFTER_BODY, times=1)
+    notification = world.send(domain)
+    world.routing.wait_rows(notification, (1, "postmark", "deferred", 1), (2, "postmark", "parked", 1))
+    assert len(postmark.mails) == 1 and sendgrid.mails == []
+
+
+def test_an_unknown_outcome_is_failed_over_by_policy(world):
+    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid", unknown="failover", settle_ms=SETTLE_MS)
+    postmark.behave(Fault.CUT_AFTER_BODY, times=1)
+    notification = world.sent(domain)
+    world.routing.wait_rows(notification, (1, "postmark", "deferred", 1), (2, "sendgrid", "sent", 1))
+    assert len(postmark.of(notification)) <= 1 and len(sendgrid.mails) == 1
+
+
+def test_an_unknown_outcome_counts_as_sent_by_policy(world):
+    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid", unknown="count_as_sent", settle_ms=SETTLE_MS)
+    postmark.behave(Fault.HANG_AFTER_BODY, times=1)
+    notification = world.sent(domain)
+    world.routing.wait_rows(notification, (1, "postmark", "deferred", 1), (2, "postmark", "sent", 1))
+    assert len(postmark.mails) == 1 and sendgrid.mails == []
+
+
+def test_a_vendor_that_knows_keys_gets_an_unknown_one_again_and_sends_it_once(world):
+    domain, (resend,) = world.routing.route("resend")
+    resend.behave(Fault.CUT_AFTER_BODY, times=1)
+    notification = world.sent(domain)
+    world.routing.wait_rows(notification, (1, "resend", "sent", 1))
+    assert len(resend.mails) == 1, "the vendor sent it twice"
+    assert len(resend.requests) == 2 and len({request.body for request in resend.requests}) == 1
+
+
+def test_a_killed_process_leaves_an_outcome_that_is_unknown_at_a_named_vendor(world):
+    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid", unknown="park", settle_ms=SETTLE_MS)
+    postmark.behave(Fault.HANG_AFTER_BODY, times=1)
+    notification = world.send(domain)
+    wait_until(lambda: postmark.of(notification) or postmark.requests, 20, "the mail at the vendor")
+    world.dispatcher.kill()
+    assert world.routing.rows(notification) == [(1, "postmark", "claimed", 0)]
+    world.pipeline.postgres.query("UPDATE dispatcher.ledger SET lease_until = now() WHERE state = 'claimed' RETURNING 1")
+    world.dispatcher.start()
+    world.routing.wait_rows(notification, (1, "postmark", "deferred", 1), (2, "postmark", "parked", 1), timeout=60)
+    assert len(postmark.requests) == 1 and sendgrid.mails == []
+
+
+def test_a_vendor_that_an_operator_suspends_gets_no_mail(world):
+    domain, (mailgun, sendgrid) = world.routing.route("mailgun", "sendgrid")
+    world.routing.suspend("mailgun")
+    try:
+        wait_until(lambda: world.routing.rows(world.sent(domain)) == [(1, "sendgrid", "sent", 0)], 20, "mails that go around the suspended vendor")
+        calls = len(mailgun.requests)
+        world.sent(domain)
+        assert len(mailgun.requests) == calls
+    finally:
+        world.routing.suspend("mailgun", status="ACTIVE")
+    wait_until(lambda: world.routing.rows(world.sent(domain)) == [(1, "mailgun", "sent", 0)], 20, "mails at the vendor that was resumed")
+
+
+def test_an_address_that_the_vendor_rejects_is_suppressed(world):
+    domain, (sendgrid,) = world.routing.route("sendgrid")
+    sendgrid.rejected.add(f"gone@{domain}")
+    notification = world.pipeline.send(to=f"gone@{domain}")
+    assert world.pipeline.status(notification, wait="failed")["status"] == "failed"
+    world.routing.wait_rows(notification, (1, "sendgrid", "failed", 0))
+    again = world.pipeline.send(to=f"gone@{domain}")
+    assert world.pipeline.status(again, wait="suppressed")["status"] == "suppressed"
