@@ -15,7 +15,7 @@
 #define SECRET_DIRS_OPTION "STENTOR_CREDENTIAL_DIRS"
 #define SECRET_DIRS_DEFAULT "/etc/stentor/credentials:/run/secrets"
 #define SECRET_DIRS_HELP                                                                           \
-    "folders, with ':' between them, below which files and programs that credentials refer to lie"
+    "folders, ':' between them, with the files and programs that credentials refer to"
 
 enum {
     SECRETS_MAX = 1000,

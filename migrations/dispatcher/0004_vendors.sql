@@ -9,4 +9,4 @@ ALTER TABLE dispatcher.ledger
     -- What the vendor's answer was, where its code alone does not say it; NULL: accepted, no answer, or decided here.
     ADD reply_class text COLLATE "C" CHECK (reply_class IN ('retry', 'throttled', 'terminal', 'bad_address', 'config', 'elsewhere')),
     -- deferred: what the next attempt is for. NULL: the same vendor, or whichever its route says then.
-    ADD next_step   text COLLATE "C" CHECK (next_step IN ('fallback', 'settle'));
+    ADD next_step   text COLLATE "C" CHECK (next_step IN ('fallback', 'settle', 'asked', 'absent'));

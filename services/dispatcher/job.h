@@ -38,6 +38,7 @@ typedef struct JobRoute {
     const char *waits_for;  // why, for an operator
     // It may have been sent at targets[at], so it goes to no other vendor unless a policy says so.
     bool bound;
+    bool absent;      // the vendor of the attempt before never had it
     NextAction doubt; // with Rendered.unknown_vendor: what the policy says about that attempt
 } JobRoute;
 

@@ -47,7 +47,7 @@ static void record_deferred(Job *job, const SendResult *result, int64_t due_us, 
 
 static const char *step_of(const Job *job)
 {
-    return job->route.bound ? "settle" : "";
+    return job->route.bound ? "settle" : job->route.absent ? "absent" : "";
 }
 
 // By the ladder, as without a route.
@@ -131,6 +131,13 @@ static void enter(Job *job)
     }
 }
 
+static int64_t settled_at_us(const Job *job)
+{
+    int64_t now_us = clock_now_us();
+    int64_t at_us = job->rendered->unknown_at_us + job->route.rules.settle_ms * 1000;
+    return at_us > now_us ? at_us : now_us;
+}
+
 static void follow_doubt(Job *job);
 
 void next_begin(Job *job)
@@ -159,6 +166,13 @@ static void follow_doubt(Job *job)
     case NEXT_RESEND:
     case NEXT_FAILOVER:
         enter(job);
+        return;
+    case NEXT_ASK:
+        job->mail.asks = true;
+        enter(job);
+        return;
+    case NEXT_SETTLE:
+        record_waiting(job, "a callback may still come", settled_at_us(job));
         return;
     case NEXT_PARK:
         record_counted(job, true);
@@ -199,6 +213,7 @@ static RoutingFacts facts_of(const Job *job, const SendResult *result, int64_t n
         .vendor_up = place != NULL && vendor_is_up(place, now_us),
         .key_known_s = api != NULL ? api->key_known_s : 0,
         .key_age_ms = (now_us - first_us) / 1000,
+        .can_be_asked = api != NULL && api->ask != NULL,
         .calls_back = api != NULL,
         .settled = false,
     };
@@ -317,9 +332,41 @@ static void act(Job *job, const SendResult *result, const RoutingNext *next)
     }
 }
 
+// The vendor was asked about the attempt before, whose answer never came.
+static void after_asking(Job *job, const SendResult *result)
+{
+    int64_t now_us = clock_now_us();
+    JobRoute *route = &job->route;
+    const RoutingRules *rules = &route->rules;
+    size_t other = 0;
+    job->mail.asks = false;
+    RoutingFacts facts = vendor_doubt_facts(place_of(job), job, rules, now_us);
+    facts.asked++;
+    facts.asked_not_found = result->state == SEND_UNSENT && !job->rendered->unknown_unclear;
+    route->bound = false;
+    facts.other_usable = find_other(job, now_us, &other);
+    RoutingNext next = routing_next(rules, &facts);
+    if (result->state == SEND_ANSWERED) {
+        record_outcome(job, result); // it had the mail
+    } else if (next.action == NEXT_SAME_CLAIM || next.action == NEXT_LADDER) {
+        route->absent = true;
+        act(job, result, &next);
+    } else {
+        int64_t due_us =
+            next.action == NEXT_SETTLE ? settled_at_us(job) : now_us + next.wait_ms * 1000;
+        record_deferred(job, result, due_us, "asked");
+    }
+}
+
 void next_after(Job *job, const SendResult *result)
 {
     int64_t now_us = clock_now_us();
+    if (job->mail.asks && result->state != SEND_RELEASED) {
+        static const SendResult works = {.state = SEND_ANSWERED, .reply = REPLY_ACCEPTED};
+        vendor_tell(place_of(job), result->state == SEND_UNKNOWN ? result : &works, job->begun_us);
+        after_asking(job, result);
+        return;
+    }
     vendor_tell(place_of(job), result, job->begun_us);
     if (result->state == SEND_RELEASED && job->resends == 0) {
         record_add(job, JOB_RELEASING);

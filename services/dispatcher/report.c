@@ -197,12 +197,20 @@ static void carry_route(const Job *job, Stentor__V1__Rendered *next)
     const char *vendor = arena_cstr(arena, row->vendor);
     if (str_eq(row->next_step, STR("fallback"))) {
         avoid(next, vendor, arena);
+    } else if (str_eq(row->next_step, STR("asked"))) {
+        next->unknown_asked++;
+        next->unknown_unclear = next->unknown_unclear || str_eq(row->code, STR("unclear"));
+    } else if (str_eq(row->next_step, STR("absent"))) {
+        next->unknown_vendor = arena_cstr(arena, STR_EMPTY);
+        next->unknown_at_us = 0;
     } else if (str_eq(row->next_step, STR("settle"))) {
         bool same = str_eq(str_from(next->unknown_key), row->vendor_key) && next->unknown_at_us > 0;
         if (strcmp(next->unknown_vendor, vendor) != 0) {
             avoid(next, next->unknown_vendor, arena); // failed over from there
         }
         next->unknown_at_us = same ? next->unknown_at_us : row->claimed_at_us;
+        next->unknown_asked = same ? next->unknown_asked : 0;
+        next->unknown_unclear = same && next->unknown_unclear;
         next->unknown_vendor = (char *)(uintptr_t)vendor;
         next->unknown_credential = arena_cstr(arena, row->credential);
         next->unknown_key = arena_cstr(arena, row->vendor_key);

@@ -52,7 +52,10 @@ typedef struct LedgerRow {
     Str vendor, vendor_message_id, code, enhanced, reply; // empty: NULL
     Str credential, vendor_key;                           // of the claim; not written by outcomes
     Str reply_class; // "bad_address" ...: what the answer was, where `code` does not say it
-    Str next_step;   // deferred: "fallback" or "settle"; see report.c
+    // Deferred: what the next attempt is for. "fallback": another vendor. "settle": this one may
+    // have been sent. "asked": so the vendor said nothing of use about the one before. "absent": it
+    // said that it never had it. Empty: the same as this one.
+    Str next_step;
 } LedgerRow;
 
 typedef struct LedgerClaim {

@@ -271,10 +271,13 @@ static void check_smtp(Vendors *vendors, Job *job, int64_t now_us)
 
 // ---- a mail that may have been sent by an earlier attempt ----
 
+// First in the order; those behind it are for when it turns out that it never had the mail.
 static void bind_to(JobRoute *route, VendorPlace *place)
 {
+    size_t kept = route->count < ROUTE_VENDORS_MAX - 1 ? route->count : ROUTE_VENDORS_MAX - 1;
+    memmove(&route->targets[1], &route->targets[0], kept * sizeof route->targets[0]);
     route->targets[0] = place;
-    route->count = 1;
+    route->count = kept + 1;
     route->bound = true;
 }
 
@@ -289,6 +292,26 @@ static void drop_target(JobRoute *route, const VendorPlace *place)
     route->count = kept;
 }
 
+RoutingFacts vendor_doubt_facts(
+    const VendorPlace *place, const Job *job, const RoutingRules *rules, int64_t now_us)
+{
+    const Stentor__V1__Rendered *rendered = job->rendered;
+    const VendorApi *api = place != NULL ? place->api : NULL;
+    int64_t age_ms = (now_us - rendered->unknown_at_us) / 1000;
+    return (RoutingFacts){
+        .state = SEND_UNKNOWN,
+        .priority = (Priority)rendered->priority,
+        .vendor_up = place != NULL && vendor_is_up(place, now_us),
+        .key_known_s = api != NULL ? api->key_known_s : 0,
+        .key_age_ms = age_ms,
+        .can_be_asked = api != NULL && api->ask != NULL,
+        .asked = rendered->unknown_asked,
+        .asked_not_found = rendered->unknown_asked > 0 && !rendered->unknown_unclear,
+        .calls_back = api != NULL,
+        .settled = age_ms >= rules->settle_ms,
+    };
+}
+
 // What the policy says about the attempt before, whose answer never came.
 static void resolve_doubt(Vendors *vendors, Job *job, int64_t now_us)
 {
@@ -297,18 +320,9 @@ static void resolve_doubt(Vendors *vendors, Job *job, int64_t now_us)
     VendorPlace *place = vendors_place(
         vendors, job->key->tenant, str_from(rendered->unknown_vendor),
         str_from(rendered->unknown_credential));
-    const VendorApi *api = place != NULL ? place->api : NULL;
     drop_target(route, place);
-    RoutingFacts facts = {
-        .state = SEND_UNKNOWN,
-        .priority = (Priority)rendered->priority,
-        .other_usable = route->count > 0 && vendor_is_up(route->targets[0], now_us),
-        .vendor_up = place != NULL && vendor_is_up(place, now_us),
-        .key_known_s = api != NULL ? api->key_known_s : 0,
-        .key_age_ms = (now_us - rendered->unknown_at_us) / 1000,
-        .calls_back = api != NULL,
-        .settled = true,
-    };
+    RoutingFacts facts = vendor_doubt_facts(place, job, &route->rules, now_us);
+    facts.other_usable = route->count > 0 && vendor_is_up(route->targets[0], now_us);
     RoutingRules rules = route->rules;
     bool is_gone = place == NULL && rules.unknown == ROUTING_RESEND;
     rules.unknown = is_gone ? ROUTING_PARK : rules.unknown; // its credential was taken away

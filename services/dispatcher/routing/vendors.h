@@ -55,6 +55,9 @@ const VendorApi *vendor_api_of(const VendorPlace *place); // NULL: smtp
 LedgerPlace vendor_ledger_place(const VendorPlace *place, Str key);
 bool vendor_is_up(const VendorPlace *place, int64_t now_us); // closed, or a probe is due
 // May it send now? BREAKER_WAIT: *ret_at_us is when to ask again.
+// A mail that may have been sent there by the attempt before: what is known of that.
+RoutingFacts vendor_doubt_facts(
+    const VendorPlace *place, const Job *job, const RoutingRules *rules, int64_t now_us);
 BreakerAnswer vendor_ask(VendorPlace *place, int64_t now_us, int64_t *ret_at_us);
 void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us);
 // When what waits for it should come back.

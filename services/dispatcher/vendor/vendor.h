@@ -19,6 +19,8 @@ struct Mail {
     bool utf8;           // an address or a header is not ASCII
     VendorMail *content; // the same in parts, for HTTP APIs; NULL when none may get it
     Str envid;           // what a report of this mail names it by (RFC 3461), [a-z0-9]; empty: none
+    bool asks; // no mail is sent: did the vendor take `content`? ACCEPTED it did, UNSENT it did
+               // not, UNKNOWN it does not say
     Priority lane;
     uint64_t give_up_at_ms; // uv_hrtime()'s time in ms: not started after it
     uint64_t held_until_ms; // the claim's end: not written after it; its owner may make it later

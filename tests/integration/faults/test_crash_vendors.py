@@ -12,7 +12,7 @@ from tests.harness.vendor_doubles import Fault, routing
 DIED = -9
 SETTLE_MS = 1000
 SENT = (1, "resend", "sent", 1)
-PARKED = [(1, "postmark", "deferred", 1), (2, "postmark", "parked", 1)]
+PARKED = [(1, "sendgrid", "deferred", 1), (2, "sendgrid", "parked", 1)]
 MOVED = [(1, "resend", "sent", 1)]
 
 
@@ -87,11 +87,11 @@ def test_a_second_process_that_dies_after_the_take_over_changes_nothing(pipeline
 
 @pytest.mark.parametrize("point, mails", [("dispatcher.claimed", 0), ("http.answered", 1)])
 def test_at_a_vendor_without_keys_it_is_unknown_there_and_goes_nowhere_else(pipeline, routes, point, mails):
-    domain, (postmark, sendgrid) = routes.route("postmark", "sendgrid", unknown="park", settle_ms=SETTLE_MS)
+    domain, (sendgrid, postmark) = routes.route("sendgrid", "postmark", unknown="park", settle_ms=SETTLE_MS)
     notification = kill_at(pipeline, point, lambda: pipeline.send(to=f"alice@{domain}"))
     restart(pipeline)
     routes.wait_rows(notification, *PARKED)
-    assert len(postmark.mails) == mails and sendgrid.mails == []
+    assert len(sendgrid.mails) == mails and postmark.mails == []
 
 
 def test_killed_once_the_claim_is_at_the_second_vendor(pipeline, routes):

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mails through vendors with HTTP APIs, and what happens when one fails: the next one of the route has the mail at once, the ledger says at
 which vendor it is, and what may have been sent is sent again only where a policy says so."""
+import json
+
 import pytest
 
-from tests.harness.vendor_doubles import routing
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import wait_until
-from tests.harness.vendor_doubles import Fault
+from tests.harness.vendor_doubles import Fault, routing
+from tests.harness.vendor_doubles.wire import Refused
 
 SETTLE_MS = 1500
 
@@ -117,27 +119,52 @@ def test_a_refused_credential_takes_the_vendor_out_of_the_route(world):
 
 
 def test_an_unknown_outcome_is_parked_when_no_callback_comes(world):
-    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid", unknown="park", settle_ms=SETTLE_MS)
+    domain, (sendgrid, postmark) = world.routing.route("sendgrid", "postmark", unknown="park", settle_ms=SETTLE_MS)
+    sendgrid.behave(Fault.HANG_AFTER_BODY, times=1)
+    notification = world.send(domain)
+    world.routing.wait_rows(notification, (1, "sendgrid", "deferred", 1), (2, "sendgrid", "parked", 1))
+    assert len(sendgrid.mails) == 1 and postmark.mails == []
+
+
+def answers_questions(double):
+    """Postmark's GET /messages/outbound, with the mails that it took."""
+    take = double.check
+
+    def check(asked, request):
+        if request.method != "GET":
+            return take(asked, request)
+        assert request.path.startswith("/messages/outbound?") and request.headers["x-postmark-server-token"] == double.secret
+        found = [{"MessageID": mail.id, "Metadata": mail.tags} for mail in double.mails]
+        raise Refused(200, json.dumps({"TotalCount": len(found), "Messages": found}))
+    double.check = check
+
+
+def test_a_vendor_that_can_be_asked_is_asked(world):
+    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid", unknown="park")
+    answers_questions(postmark)
     postmark.behave(Fault.HANG_AFTER_BODY, times=1)
     notification = world.send(domain)
-    world.routing.wait_rows(notification, (1, "postmark", "deferred", 1), (2, "postmark", "parked", 1))
-    assert len(postmark.mails) == 1 and sendgrid.mails == []
+    world.routing.wait_rows(notification, (1, "postmark", "deferred", 1), (2, "postmark", "sent", 1), timeout=60)
+    message, = world.pipeline.postgres.query(
+        "SELECT vendor_message_id FROM dispatcher.ledger WHERE notification_id = %s AND attempt = 2", notification)
+    assert message == (postmark.mails[0].id,) and len(postmark.mails) == 1 and sendgrid.mails == []
+    assert world.pipeline.status(notification, wait="sent")["status"] == "sent"
 
 
 def test_an_unknown_outcome_is_failed_over_by_policy(world):
-    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid", unknown="failover", settle_ms=SETTLE_MS)
-    postmark.behave(Fault.CUT_AFTER_BODY, times=1)
+    domain, (sendgrid, postmark) = world.routing.route("sendgrid", "postmark", unknown="failover", settle_ms=SETTLE_MS)
+    sendgrid.behave(Fault.CUT_AFTER_BODY, times=1)
     notification = world.sent(domain)
-    world.routing.wait_rows(notification, (1, "postmark", "deferred", 1), (2, "sendgrid", "sent", 1))
-    assert len(postmark.of(notification)) <= 1 and len(sendgrid.mails) == 1
+    world.routing.wait_rows(notification, (1, "sendgrid", "deferred", 1), (2, "postmark", "sent", 1))
+    assert len(sendgrid.of(notification)) <= 1 and len(postmark.mails) == 1
 
 
 def test_an_unknown_outcome_counts_as_sent_by_policy(world):
-    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid", unknown="count_as_sent", settle_ms=SETTLE_MS)
-    postmark.behave(Fault.HANG_AFTER_BODY, times=1)
+    domain, (sendgrid, postmark) = world.routing.route("sendgrid", "postmark", unknown="count_as_sent", settle_ms=SETTLE_MS)
+    sendgrid.behave(Fault.HANG_AFTER_BODY, times=1)
     notification = world.sent(domain)
-    world.routing.wait_rows(notification, (1, "postmark", "deferred", 1), (2, "postmark", "sent", 1))
-    assert len(postmark.mails) == 1 and sendgrid.mails == []
+    world.routing.wait_rows(notification, (1, "sendgrid", "deferred", 1), (2, "sendgrid", "sent", 1))
+    assert len(sendgrid.mails) == 1 and postmark.mails == []
 
 
 def test_a_vendor_that_knows_keys_gets_an_unknown_one_again_and_sends_it_once(world):
@@ -150,16 +177,16 @@ def test_a_vendor_that_knows_keys_gets_an_unknown_one_again_and_sends_it_once(wo
 
 
 def test_a_killed_process_leaves_an_outcome_that_is_unknown_at_a_named_vendor(world):
-    domain, (postmark, sendgrid) = world.routing.route("postmark", "sendgrid", unknown="park", settle_ms=SETTLE_MS)
-    postmark.behave(Fault.HANG_AFTER_BODY, times=1)
+    domain, (sendgrid, postmark) = world.routing.route("sendgrid", "postmark", unknown="park", settle_ms=SETTLE_MS)
+    sendgrid.behave(Fault.HANG_AFTER_BODY, times=1)
     notification = world.send(domain)
-    wait_until(lambda: postmark.of(notification) or postmark.requests, 20, "the mail at the vendor")
+    wait_until(lambda: sendgrid.of(notification) or sendgrid.requests, 20, "the mail at the vendor")
     world.dispatcher.kill()
-    assert world.routing.rows(notification) == [(1, "postmark", "claimed", 0)]
+    assert world.routing.rows(notification) == [(1, "sendgrid", "claimed", 0)]
     world.pipeline.postgres.query("UPDATE dispatcher.ledger SET lease_until = now() WHERE state = 'claimed' RETURNING 1")
     world.dispatcher.start()
-    world.routing.wait_rows(notification, (1, "postmark", "deferred", 1), (2, "postmark", "parked", 1), timeout=60)
-    assert len(postmark.requests) == 1 and sendgrid.mails == []
+    world.routing.wait_rows(notification, (1, "sendgrid", "deferred", 1), (2, "sendgrid", "parked", 1), timeout=60)
+    assert len(sendgrid.requests) == 1 and postmark.mails == []
 
 
 def test_a_vendor_that_an_operator_suspends_gets_no_mail(world):

@@ -113,8 +113,34 @@ static bool is_answer(const HttpAnswer *got)
            (got->outcome == HTTP_UNKNOWN && got->status >= 200 && got->status < 500);
 }
 
+// Whether the vendor took a mail whose answer never came.
+static SendResult judge_asked(Sending *sending, const HttpCall *call, const HttpAnswer *got)
+{
+    SendResult result = {.state = SEND_UNKNOWN, .text = str_from(got->err.text)};
+    VendorAnswer whole = read_answer(sending, call, got);
+    int found = got->outcome == HTTP_ANSWERED
+                    ? sending->vendor->options.api->asked(
+                          &whole, sending->mail->content, sending->arena, &result)
+                    : -1;
+    if (got->err.kind == ERROR_CANCELLED) {
+        result.state = SEND_RELEASED;
+    } else if (found == 1) {
+        result.state = SEND_ANSWERED;
+        result.reply = REPLY_ACCEPTED;
+    } else {
+        result.state = found == 0 ? SEND_UNSENT : SEND_UNKNOWN;
+        result.code = found == 0 ? STR("absent") : STR("unclear");
+        result.text = found == 0 ? STR("the vendor was asked and never had it")
+                                 : STR("the vendor was asked and does not say whether it had it");
+    }
+    return result;
+}
+
 static SendResult judge(Sending *sending, const HttpCall *call, const HttpAnswer *got)
 {
+    if (sending->mail->asks) {
+        return judge_asked(sending, call, got);
+    }
     SendResult result = {
         .state = SEND_UNKNOWN, .reply = REPLY_RETRY, .text = str_from(got->err.text)};
     if (is_answer(got)) {
@@ -207,10 +233,12 @@ static bool make_request(Sending *sending, VendorRequest *ret, Error *err)
     if (!options->account(options->account_ctx, &account, err)) {
         return false;
     }
-    bool made = sending->mail != NULL
-                    ? options->api->build(
-                          sending->mail->content, &account, now_us, sending->arena, ret, err)
-                    : options->api->test(&account, now_us, sending->arena, ret, err);
+    const VendorApi *api = options->api;
+    const Mail *mail = sending->mail;
+    Arena *arena = sending->arena;
+    bool made = mail == NULL ? api->test(&account, now_us, arena, ret, err)
+                : mail->asks ? api->ask(mail->content, &account, now_us, arena, ret, err)
+                             : api->build(mail->content, &account, now_us, arena, ret, err);
     return made && check_request(ret, err);
 }
 
@@ -259,8 +287,9 @@ static Sending *sending_new(HttpVendor *vendor, Mail *mail)
 static void refuse(Sending *sending, const Error *err)
 {
     bool ours = err->kind == ERROR_CONFIG;
+    SendState state = err->kind == ERROR_TRANSIENT ? SEND_UNSENT : SEND_ANSWERED;
     SendResult result = {
-        .state = err->kind == ERROR_TRANSIENT ? SEND_UNSENT : SEND_ANSWERED,
+        .state = sending->mail != NULL && sending->mail->asks ? SEND_UNKNOWN : state,
         .waited = true,
         .reply = ours ? REPLY_CONFIG : REPLY_ELSEWHERE,
         .code = ours ? STR("credential") : STR("request"),
