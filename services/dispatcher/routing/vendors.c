@@ -85,7 +85,7 @@ static VendorPlace *open_http(Vendors *vendors, Str name, const CredentialEntry 
         .connect_ms = vendors->parts.connect_ms,
         .whole_ms = vendors->parts.call_ms,
         .account = read_account,
-        .account_ctx = place,
+        .ctx = place,
     });
     place->vendor = http_vendor(place->http);
     vendors->open++;

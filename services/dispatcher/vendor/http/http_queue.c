@@ -15,6 +15,16 @@ void http_queue_push(HttpQueue *queue, Mail *mail)
     queue->count++;
 }
 
+void http_queue_push_front(HttpQueue *queue, Mail *mail)
+{
+    mail->next = queue->lanes[mail->lane].head;
+    queue->lanes[mail->lane].head = mail;
+    if (mail->next == NULL) {
+        queue->lanes[mail->lane].tail = mail;
+    }
+    queue->count++;
+}
+
 static Mail *pop(HttpQueue *queue, int lane)
 {
     Mail *mail = queue->lanes[lane].head;

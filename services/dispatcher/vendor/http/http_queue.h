@@ -16,6 +16,7 @@ typedef struct HttpQueue {
 } HttpQueue;
 
 void http_queue_push(HttpQueue *queue, Mail *mail);
+void http_queue_push_front(HttpQueue *queue, Mail *mail);
 // NULL: none that may go while `running` of `calls` are on the way.
 Mail *http_queue_next(HttpQueue *queue, unsigned running, unsigned calls);
 Mail *http_queue_pop(HttpQueue *queue); // any; NULL: it is empty

@@ -230,7 +230,7 @@ static bool make_request(Sending *sending, VendorRequest *ret, Error *err)
     const HttpVendorOptions *options = &sending->vendor->options;
     VendorAccount account = {0};
     int64_t now_us = clock_now_us();
-    if (!options->account(options->account_ctx, &account, err)) {
+    if (!options->account(options->ctx, &account, err)) {
         return false;
     }
     const VendorApi *api = options->api;
@@ -355,6 +355,23 @@ static void end_when_closed(HttpVendor *vendor)
     }
 }
 
+static void on_soon_timer(uv_timer_t *timer);
+
+// false: the limit of its credential is used up; the mail waits, and the others with it.
+static bool may_start(HttpVendor *vendor, Mail *mail)
+{
+    const HttpVendorOptions *options = &vendor->options;
+    int64_t at_us = 0;
+    if (options->may_start == NULL ||
+        options->may_start(options->ctx, mail->lane, vendor->queue.count + 1, &at_us)) {
+        return true;
+    }
+    http_queue_push_front(&vendor->queue, mail);
+    int64_t wait_ms = (at_us - clock_mono_us()) / 1000 + 1;
+    uv_timer_start(&vendor->soon, on_soon_timer, wait_ms > 0 ? (uint64_t)wait_ms : 1, 0);
+    return false;
+}
+
 static void pump(HttpVendor *vendor)
 {
     if (vendor->draining) {
@@ -367,6 +384,9 @@ static void pump(HttpVendor *vendor)
     while (vendor->running < vendor->options.calls &&
            (mail = http_queue_next(&vendor->queue, vendor->running, vendor->options.calls)) !=
                NULL) {
+        if (!may_start(vendor, mail)) {
+            break;
+        }
         start(sending_new(vendor, mail));
     }
 }
@@ -398,14 +418,18 @@ static void send_mail(void *self, Mail *mail)
 {
     HttpVendor *vendor = self;
     http_queue_push(&vendor->queue, mail);
-    pump_soon(vendor);
+    if (mail->lane <= PRIORITY_HIGH) { // a part of the limit is kept for it
+        uv_timer_start(&vendor->soon, on_soon_timer, 0, 0);
+    } else {
+        pump_soon(vendor);
+    }
 }
 
 static void drain(void *self)
 {
     HttpVendor *vendor = self;
     vendor->draining = true;
-    pump_soon(vendor);
+    uv_timer_start(&vendor->soon, on_soon_timer, 0, 0);
 }
 
 static VendorHealth health(void *self)

@@ -26,7 +26,10 @@ typedef struct HttpVendorOptions {
     unsigned calls; // 1 to HTTP_VENDOR_CALLS_MAX
     int64_t connect_ms, whole_ms;
     HttpVendorAccount account;
-    void *account_ctx;
+    // May a mail of the lane go now, of so many that wait? false: *ret_at_us (clock_mono_us()) is
+    // when to ask again. NULL: always.
+    bool (*may_start)(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_us);
+    void *ctx; // of both
 } HttpVendorOptions;
 
 HttpVendor *http_vendor_new(const HttpVendorOptions *options);

@@ -26,6 +26,7 @@ typedef struct Vendors {
     char url[128];
     bool no_account, no_build, closed;
     unsigned most; // calls at once
+    int refusals;  // the credential's limit, as often
 } Vendors;
 
 // ---- a vendor of this test's own: the path of its URL says how the server behaves ----
@@ -90,6 +91,19 @@ static bool account(void *ctx, VendorAccount *ret, Error *err)
     return true;
 }
 
+static bool may_start(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_us)
+{
+    Vendors *vendors = ctx;
+    assert_true(lane == PRIORITY_NORMAL || lane == PRIORITY_CRITICAL);
+    assert_true(waiting > 0);
+    if (vendors->refusals == 0) {
+        return true;
+    }
+    vendors->refusals--;
+    *ret_at_us = clock_mono_us() + 20000;
+    return false;
+}
+
 // ---- stage ----
 
 static int up(void **state)
@@ -107,7 +121,8 @@ static int up(void **state)
         .connect_ms = 1000,
         .whole_ms = 300,
         .account = account,
-        .account_ctx = vendors,
+        .may_start = may_start,
+        .ctx = vendors,
     });
     vendors->api = http_vendor(vendors->vendor);
     *state = vendors;
@@ -254,6 +269,20 @@ static void at_most_so_many_calls_are_on_the_way(void **state)
     assert_int_equal(vendors->net->requests, MAILS);
 }
 
+static void what_is_over_the_limit_waits(void **state)
+{
+    Vendors *vendors = *state;
+    vendors->refusals = 3;
+    int64_t begun_us = clock_mono_us();
+    hand_over(vendors, 0, "/first", PRIORITY_NORMAL);
+    hand_over(vendors, 1, "/second", PRIORITY_NORMAL);
+    await_all(vendors, 2);
+    assert_true(clock_mono_us() - begun_us >= 60000);
+    assert_int_equal(vendors->sent[0].reply, REPLY_ACCEPTED);
+    assert_int_equal(vendors->sent[1].reply, REPLY_ACCEPTED);
+    assert_int_equal(vendors->net->requests, 2);
+}
+
 static void a_mail_whose_time_has_come_is_not_started(void **state)
 {
     Vendors *vendors = *state;
@@ -364,6 +393,7 @@ int main(void)
         ON_STAGE(a_whole_mail_without_an_answer_is_unknown),
         ON_STAGE(an_answer_whose_body_is_cut_counts_by_its_status),
         ON_STAGE(at_most_so_many_calls_are_on_the_way),
+        ON_STAGE(what_is_over_the_limit_waits),
         ON_STAGE(a_mail_whose_time_has_come_is_not_started),
         ON_STAGE(a_credential_that_cannot_be_read_is_no_fault_of_the_mail),
         ON_STAGE(a_mail_that_this_vendor_cannot_carry_may_go_elsewhere),
