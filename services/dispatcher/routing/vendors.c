@@ -14,6 +14,7 @@ enum {
     PLACE_NAME_SIZE = 160,
     CALLS_MAX = 4096,         // of all vendors together
     OFFER_PAUSE_MS = 1000,    // between two mails that are sent its way to be the probe
+    PROMOTED_S = 60,          // a credential that is refused so soon gives way to the one before it
     HALF_OPEN_WAIT_MS = 5000, // what waits while a probe is under way
 };
 
@@ -111,6 +112,30 @@ static VendorPlace *place_of(Vendors *vendors, const CredentialEntry *entry)
     return place != NULL ? place : open_http(vendors, at, entry);
 }
 
+// Refused as soon as it was promoted: the credential before it is used until that is mended.
+static VendorPlace *before_of(Vendors *vendors, const VendorPlace *place)
+{
+    if (place->api == NULL || place->breaker.state != BREAKER_OPEN || !place->breaker.config) {
+        return NULL;
+    }
+    const CredentialEntry *entry = routes_credential(
+        vendors->routes, str_from(place->owner), str_from(place->vendor.name),
+        str_from(place->credential));
+    int64_t worked_us = entry != NULL ? place->breaker.opened_at_us - entry->changed_at_us : -1;
+    if (worked_us < 0 || worked_us > PROMOTED_S * INT64_C(1000000)) {
+        return NULL;
+    }
+    const CredentialEntry *before = routes_predecessor(vendors->routes, entry);
+    return before != NULL ? place_of(vendors, before) : NULL;
+}
+
+static VendorPlace *place_in_use(Vendors *vendors, const CredentialEntry *entry)
+{
+    VendorPlace *place = place_of(vendors, entry);
+    VendorPlace *before = place != NULL ? before_of(vendors, place) : NULL;
+    return before != NULL ? before : place;
+}
+
 VendorPlace *vendors_place(Vendors *vendors, Str tenant, Str vendor, Str credential)
 {
     if (vendor.len == 0 || str_eq(vendor, STR(ROUTING_SMTP))) {
@@ -169,6 +194,12 @@ void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
         result->code.len > 0 && result->text.len > 0 ? " " : "",
         STR_ARG(str_slice(result->text, 0, 120)));
     vendors_note_move(place, move, reason);
+    if (move == BREAKER_OPENS && before_of(place->vendors, place) != NULL) {
+        LOG(LOG_ERROR,
+            "a credential is refused right after it was promoted; the one before it is used",
+            log_text("vendor", place->vendor.name), log_text("owner", place->owner),
+            log_text("credential", place->credential), log_text("hint", "stentor credential list"));
+    }
     if (result->state == SEND_ANSWERED && result->reply == REPLY_CONFIG && place->api != NULL) {
         secrets_refresh(
             place->vendors->secrets,
@@ -180,6 +211,9 @@ void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
 int64_t vendor_due_us(const VendorPlace *place, int64_t now_us)
 {
     const Breaker *breaker = &place->breaker;
+    if (before_of(place->vendors, place) != NULL) {
+        return now_us;
+    }
     int64_t wait_us = HALF_OPEN_WAIT_MS * INT64_C(1000);
     return breaker->state == BREAKER_OPEN && breaker->probe_at_us > now_us ? breaker->probe_at_us
                                                                            : now_us + wait_us;
@@ -211,7 +245,7 @@ static VendorStanding standing(void *ctx, Str vendor, const CredentialEntry *cre
 {
     (void)vendor;
     Asking *asking = ctx;
-    VendorPlace *place = place_of(asking->vendors, credential);
+    VendorPlace *place = place_in_use(asking->vendors, credential);
     if (place == NULL) {
         return STANDING_OPEN;
     }
@@ -234,7 +268,7 @@ static void read_choice(Vendors *vendors, const RouteChoice *choice, Job *job)
     route->name =
         choice->route != NULL ? arena_cstr(job->delivery->arena, str_from(choice->route->key)) : "";
     for (size_t i = 0; i < choice->count; i++) {
-        VendorPlace *place = place_of(vendors, choice->picks[i].credential);
+        VendorPlace *place = place_in_use(vendors, choice->picks[i].credential);
         if (place != NULL) {
             route->targets[route->count++] = place;
         }

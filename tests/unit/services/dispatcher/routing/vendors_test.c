@@ -105,15 +105,18 @@ static void put(Stage *stage, const char *kind, const char *tenant, const char *
     }
 }
 
-static void put_credential(Stage *stage, const char *vendor)
+static void put_named(
+    Stage *stage, const char *vendor, const char *name, Stentor__V1__CredentialState state,
+    int64_t changed_at_us)
 {
     Stentor__V1__VendorCredential entry;
     stentor__v1__vendor_credential__init(&entry);
     entry.tenant = text("acme");
     entry.vendor = text(vendor);
-    entry.name = text("main");
+    entry.name = text(name);
     entry.reference = text("env:VENDORS_TEST_SECRET");
-    entry.state = STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_ACTIVE;
+    entry.state = state;
+    entry.changed_at_us = changed_at_us;
     Stentor__V1__VendorSetting domain;
     stentor__v1__vendor_setting__init(&domain);
     domain.name = text("domain");
@@ -121,8 +124,15 @@ static void put_credential(Stage *stage, const char *vendor)
     Stentor__V1__VendorSetting *settings[] = {&domain};
     entry.settings = settings;
     entry.n_settings = strcmp(vendor, "mailgun") == 0 ? 1 : 0;
-    const char *key = arena_printf(stage->arena, "%s.main", vendor);
+    const char *key = arena_printf(stage->arena, "%s.%s", vendor, name);
     put(stage, "credential", "acme", key, &entry.base);
+}
+
+static void put_credential(Stage *stage, const char *vendor)
+{
+    put_named(
+        stage, vendor, "main", STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_ACTIVE,
+        clock_now_us() - 3600 * 1000000LL);
 }
 
 // "postmark sendgrid": each is the fallback of the one before.
@@ -282,6 +292,30 @@ static void without_another_vendor_a_mail_waits_for_the_probe(void **state)
     assert_int_equal(choose(stage)->waits_until_us, 0);
 }
 
+static void a_credential_that_is_refused_at_once_gives_way_to_the_one_before(void **state)
+{
+    Stage *stage = *state;
+    fresh(stage);
+    put_route(stage, "postmark", "");
+    int64_t now_us = clock_now_us();
+    const SendResult refused = {.state = SEND_ANSWERED, .reply = REPLY_CONFIG, .code = STR("401")};
+    put_named(
+        stage, "postmark", "old", STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_SUPERSEDED,
+        now_us);
+    vendor_tell(choose(stage)->targets[0], &refused, now_us);
+    assert_true(choose(stage)->waits_until_us > now_us); // it had worked for an hour
+    put_named(
+        stage, "postmark", "main", STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_ACTIVE,
+        clock_now_us());
+    VendorPlace *probed = choose(stage)->targets[0];
+    int64_t at_us = 0;
+    assert_int_equal(vendor_ask(probed, clock_now_us(), &at_us), BREAKER_PROBE);
+    vendor_tell(probed, &refused, clock_now_us());
+    const JobRoute *route = choose(stage);
+    assert_int_equal(route->waits_until_us, 0);
+    assert_true(str_eq(stage->job.place.credential, STR("old")));
+}
+
 static void what_never_had_its_turn_says_nothing_about_the_vendor(void **state)
 {
     Stage *stage = *state;
@@ -421,6 +455,7 @@ int main(void)
         ON_STAGE(a_vendor_that_refused_the_mail_is_left_out),
         ON_STAGE(a_vendor_that_fails_is_passed_and_tried_again_later),
         ON_STAGE(without_another_vendor_a_mail_waits_for_the_probe),
+        ON_STAGE(a_credential_that_is_refused_at_once_gives_way_to_the_one_before),
         ON_STAGE(what_never_had_its_turn_says_nothing_about_the_vendor),
         ON_STAGE(what_another_replica_found_counts_here),
         ON_STAGE(an_operators_suspension_is_obeyed_until_it_ends),
