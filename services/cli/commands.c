@@ -304,6 +304,44 @@ const Command commands[] = {
     {"mail-domain list", "", 0, 0, "json", "list the domains that mails of the tenant are from, with their keys", cmd_mail_domain_list, NULL},
     {"mail-domain show", "DOMAIN", 1, 1, "json", "show what mails from the domain carry, and where DNS holds its public keys", cmd_mail_domain_show, NULL},
     {"mail-domain delete", "DOMAIN", 1, 1, "json", "mails from the domain are not signed here any more", cmd_mail_domain_delete, NULL},
+    {"route put", "KEY", 1, 1,
+     "file= vendor= fallback= channel= category= domain= country= fallback-on= unknown= position= max-vendors= settle-ms= disabled json",
+     "say which vendors take a tenant's notifications; STENTOR_TENANT=platform: of every tenant without a route of its own\n"
+     "  --vendor VENDOR[/CREDENTIAL][=WEIGHT]     repeatable: these share by weight; without a credential its active one\n"
+     "  --fallback VENDOR[/CREDENTIAL][=WEIGHT]   what takes over, in this order; repeatable\n"
+     "  --domain DOMAIN      only for recipients there: example.com, *.example.com\n"
+     "  --country CODE       only for telephone numbers of this country: DE\n"
+     "  --channel NAME, --category NAME   only for these (default: email, every category)\n"
+     "  --position N         routes with a lower one are asked first (default 0)\n"
+     "  --fallback-on LIST   unsent,config,elsewhere,open (default), retry, degraded\n"
+     "  --unknown POLICY     park, resend, resend_or_failover, failover, count_as_sent (default: by category and channel)\n"
+     "  --max-vendors N      that one notification may meet (default 2)\n"
+     "  --settle-ms N        how long an unknown outcome waits for a callback first\n"
+     "  --file FILE          the route as JSON (route show --json prints one); the options overrule it\n"
+     "  --disabled           it is passed over", cmd_route_put, NULL},
+    {"route list", "", 0, 0, "json", "list the routes of the tenant and of the platform, in the order in which they are asked", cmd_route_list, NULL},
+    {"route show", "KEY", 1, 1, "json", "show a route", cmd_route_show, NULL},
+    {"route delete", "KEY", 1, 1, "json", "delete the tenant's own route", cmd_route_delete, NULL},
+    {"credential put", "VENDOR NAME", 2, 2, "reference=! key-id= set= rate-per-s= rate-per-day= json",
+     "say where the dispatchers find a vendor's secret; a new one is staged: test it, then promote it\n"
+     "  --reference REF      file:/PATH, env:NAME or exec:/PATH ARGUMENTS, on the dispatchers' hosts; never the secret itself\n"
+     "  --key-id TEXT        its public half, where there is one: an access key id\n"
+     "  --set NAME=VALUE     what else the vendor needs: region=eu-west-1, domain=mg.example.com; repeatable\n"
+     "  --rate-per-s N, --rate-per-day N   most sends of all dispatchers together (default: no limit)", cmd_credential_put, NULL},
+    {"credential list", "", 0, 0, "json", "list the credentials and their states", cmd_credential_list, NULL},
+    {"credential show", "VENDOR NAME", 2, 2, "json", "show a credential", cmd_credential_show, NULL},
+    {"credential promote", "VENDOR NAME", 2, 2, "json", "use it from now on; the one that was active ends what it began and is superseded", cmd_credential_promote, NULL},
+    {"credential revoke", "VENDOR NAME", 2, 2, "json", "use it never again", cmd_credential_revoke, NULL},
+    {"credential delete", "VENDOR NAME", 2, 2, "json", "delete a staged or revoked credential", cmd_credential_delete, NULL},
+    {"channel list", "", 0, 0, "json", "list the vendors and how they stand: active, degraded, down, disabled", cmd_channel_list, NULL},
+    {"channel suspend", "VENDOR", 1, 1, "reason=! until= json",
+     "send nothing by this vendor: what may go by another one does, the rest waits\n"
+     "  --reason TEXT   for those who ask why\n"
+     "  --until TIME    RFC 3339, or a span from now such as 2h (default: until it is resumed)", cmd_channel_suspend, NULL},
+    {"channel resume", "VENDOR", 1, 1, "json", "send by this vendor again", cmd_channel_resume, NULL},
+    {"channel test", "VENDOR CREDENTIAL", 2, 2, "json",
+     "ask the vendor whether it accepts a credential; sends no notification\n"
+     "  It reads the secret where the command runs: run it on a dispatcher's host, as its user.", cmd_channel_test, NULL},
     {"apikey create", "", 0, 0, "name= scopes= expires= tenant= json",
      "create an API key of the tenant; the key is shown once and stored hashed\n"
      "  --scopes LIST    with commas: send, read, manage, admin (default), or single ones such as recipients:reveal;\n"

@@ -27,6 +27,7 @@
 #include "services/gateway/tenants/tenant_events.h"
 #include "services/gateway/triggers/resolvers_api.h"
 #include "services/gateway/triggers/triggers_api.h"
+#include "services/gateway/vendors/vendors_api.h"
 
 enum {
     TICK_MS = 500, // lists that take too long are ended
@@ -75,6 +76,7 @@ typedef struct Gateway {
     ApiKeysApi *api_keys;
     InboundKeysApi inbound_keys;
     MailDomainsApi *mail_domains;
+    VendorsApi vendors;
     Assets *assets;
     AssetObjects *objects;
     AssetsApi assets_api;
@@ -120,6 +122,7 @@ static const Option OPTIONS[] = {
 static void on_entry_taken(void *ctx, Str kind, Str tenant, Str key, const BusMessage *message)
 {
     Gateway *g = ctx;
+    vendors_api_changed(&g->vendors, kind, tenant, key, message);
     if (str_eq(kind, STR("tenant"))) {
         tenant_api_changed(g->tenants, tenant, message->payload, message->sequence);
     } else if (str_eq(kind, STR("apikey"))) {
@@ -250,6 +253,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     inbound_keys_api_add(&g->api, &g->inbound_keys);
     g->mail_domains = mail_domains_api_new(bus);
     mail_domains_api_add(&g->api, g->mail_domains);
+    vendors_api_add(&g->api, &g->vendors);
     g->assets_api = (AssetsApi){bus, g->assets, g->objects, g->public_url};
     assets_api_add(&g->api, &g->assets_api);
     assets_public_init(&g->assets_public, g->objects, g->assets, service_metrics(g->service));
@@ -260,6 +264,7 @@ static void build_parts(Gateway *g, const TenantMembers *members)
     Bus *bus = service_bus(g->service);
     DbPool *pool = service_pool(g->service);
     api_metrics_init(&g->metrics, service_metrics(g->service), "stentor_gateway_refused_total");
+    vendors_api_init(&g->vendors, bus);
     g->configured.on_taken = on_entry_taken;
     g->configured.ctx = g;
     configured_init(&g->configured, bus, service_metrics(g->service), "gateway");
@@ -377,14 +382,16 @@ static void free_gateway(void *state)
     keyring_free(g->keyring);
     configured_done(&g->configured);
     asset_objects_free(g->objects);
+    vendors_api_done(&g->vendors);
     free_assets(g);
     free(g);
 }
 
 const ServiceSpec gateway_service = {
     .name = "stentor-gateway",
-    .summary = "manages recipients, templates, tenants, keys, triggers and suppressions, shows "
-               "notifications and template assets",
+    .summary =
+        "manages recipients, templates, tenants, keys, triggers, vendors and suppressions, shows "
+        "notifications and template assets",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof OPTIONS[0],
     .options_size = sizeof(GatewayOptions),

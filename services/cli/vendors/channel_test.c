@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// channel test: the call of a vendor that proves a credential and sends nothing. The secret is read
+// here, where the command runs, so it is run where the dispatchers run.
+#include <jansson.h>
+#include <string.h>
+#include <uv.h>
+
+#include "common/base/clock.h"
+#include "common/credential/secret_read.h"
+#include "common/http/client/http_client.h"
+#include "common/vendor/vendor_api.h"
+#include "services/cli/api_client.h"
+
+enum { ANSWER_SHOWN_MAX = 300, CALL_MS = 10000 };
+
+typedef struct Test {
+    Cli *cli;
+    uv_loop_t loop;
+    const VendorApi *api;
+    VendorAccount account;
+    VendorAnswer answer;
+    Buf body;
+    Error err;
+} Test;
+
+// ---- the credential ----
+
+static bool read_credential(Test *test, const json_t *entry, Str *ret_reference)
+{
+    Arena *arena = test->cli->arena;
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_t *settings = json_object_get(entry, "settings");
+    VendorPair *pairs = arena_array(arena, json_object_size(settings) + 1, sizeof *pairs);
+    size_t count = 0;
+    json_object_foreach(settings, name, value)
+    {
+        pairs[count++] = (VendorPair){
+            arena_str(arena, str_from(name)), arena_str(arena, str_from(json_string_value(value)))};
+    }
+    test->account = (VendorAccount){
+        .name = arena_str(arena, str_from(api_client_text(entry, "name", ""))),
+        .id = arena_str(arena, str_from(api_client_text(entry, "key_id", ""))),
+        .settings = pairs,
+        .setting_count = count};
+    *ret_reference = arena_str(arena, str_from(api_client_text(entry, "reference", "")));
+    return true;
+}
+
+static void on_secret_read(
+    void *ctx, Str text, bool same, const SecretStamp *stamp, const Error *err)
+{
+    (void)same, (void)stamp;
+    Test *test = ctx;
+    if (err != NULL) {
+        test->err = *err;
+    } else {
+        test->account.secret = arena_str(test->cli->arena, text);
+    }
+}
+
+static bool read_secret(Test *test, Str reference, Error *err)
+{
+    SecretRules rules;
+    Reference parsed;
+    if (!reference_parse(reference, &parsed, err) ||
+        !secret_rules_parse(str_from(test->cli->settings.secret_dirs), &rules, err)) {
+        return false;
+    }
+    (void)secret_read(&test->loop, &rules, &parsed, &(SecretStamp){0}, on_secret_read, test);
+    (void)uv_run(&test->loop, UV_RUN_DEFAULT);
+    if (test->err.kind != ERROR_NONE) {
+        *err = test->err;
+    }
+    return test->err.kind == ERROR_NONE;
+}
+
+// ---- the call ----
+
+static bool on_piece(void *ctx, HttpCall *call, const void *bytes, size_t len)
+{
+    (void)call;
+    Test *test = ctx;
+    return buf_append(&test->body, bytes, len);
+}
+
+static void on_answered(void *ctx, HttpCall *call, const HttpAnswer *answer)
+{
+    (void)call;
+    Test *test = ctx;
+    test->answer.status = answer->status;
+    test->answer.cut = answer->stopped;
+    if (answer->status == 0) {
+        test->err = answer->err;
+    }
+}
+
+static void on_freed(void *ctx)
+{
+    (void)ctx;
+}
+
+static bool call_vendor(Test *test, const VendorRequest *request, Error *err)
+{
+    Arena *arena = test->cli->arena;
+    const char *ca_file = test->cli->settings.vendor_ca_file;
+    HttpClientOptions options = {.calls = 1, .ca_file = ca_file[0] != '\0' ? ca_file : NULL};
+    HttpClient *client = http_client_new(&test->loop, &options, err);
+    if (client == NULL) {
+        return false;
+    }
+    HttpCallOptions call = {
+        .method = request->method,
+        .url = arena_cstr(arena, request->url),
+        .body = request->body.ptr,
+        .body_len = request->body.len,
+        .whole_ms = CALL_MS,
+        .on_piece = on_piece,
+        .on_done = on_answered,
+        .ctx = test};
+    for (size_t i = 0; i < request->header_count; i++) {
+        call.headers[i] = (HttpCallHeader){
+            arena_cstr(arena, request->headers[i].name),
+            arena_cstr(arena, request->headers[i].value)};
+    }
+    (void)http_call(client, &call);
+    while (test->answer.status == 0 && test->err.kind == ERROR_NONE) {
+        (void)uv_run(&test->loop, UV_RUN_ONCE);
+    }
+    http_client_free(client, on_freed, test);
+    (void)uv_run(&test->loop, UV_RUN_DEFAULT);
+    if (test->err.kind != ERROR_NONE) {
+        *err = test->err;
+    }
+    return test->err.kind == ERROR_NONE;
+}
+
+// What a vendor repeats of a secret is not shown either.
+static const char *shown_body(Test *test)
+{
+    Arena *arena = test->cli->arena;
+    char *text = arena_cstr(arena, str_slice(buf_view(&test->body), 0, ANSWER_SHOWN_MAX));
+    const char *secret = arena_cstr(arena, test->account.secret);
+    for (char *c = text; *c != '\0'; c++) {
+        *c = *c == '\n' || *c == '\r' || *c == '\t' ? ' ' : *c;
+    }
+    for (char *at = strstr(text, secret); at != NULL; at = strstr(at, secret)) {
+        memset(at, '*', test->account.secret.len);
+    }
+    return text;
+}
+
+static int show(Test *test)
+{
+    SendResult result = {0};
+    test->answer.body = buf_view(&test->body);
+    test->answer.read_us = clock_now_us();
+    test->api->read(&test->answer, test->cli->arena, &result);
+    bool refused = result.state == SEND_ANSWERED && result.reply == REPLY_CONFIG;
+    bool good = test->answer.status / 100 == 2;
+    print_pairs(
+        test->cli,
+        (const char *const[]){
+            "vendor", test->api->name, "credential", args_word(&test->cli->args, 1), "state",
+            good                                        ? "accepted"
+            : refused || test->answer.status / 100 == 4 ? "refused"
+                                                        : "unclear",
+            "status", arena_printf(test->cli->arena, "%d", test->answer.status), "answer",
+            shown_body(test), NULL});
+    return good ? EXIT_DONE : EXIT_FAILED;
+}
+
+// ---- all of it ----
+
+static bool run(Test *test, const json_t *entry, Error *err)
+{
+    Str reference;
+    VendorRequest request = {0};
+    return read_credential(test, entry, &reference) && read_secret(test, reference, err) &&
+           test->api->test(&test->account, clock_now_us(), test->cli->arena, &request, err) &&
+           call_vendor(test, &request, err);
+}
+
+static int test_entry(Cli *cli, const json_t *entry)
+{
+    Error err = {0};
+    Test test = {.cli = cli, .api = vendor_find(str_from(args_word(&cli->args, 0)))};
+    (void)uv_loop_init(&test.loop);
+    buf_init(&test.body, VENDOR_ANSWER_MAX);
+    int status = run(&test, entry, &err) ? show(&test) : cli_fail(cli, &err);
+    buf_done(&test.body);
+    (void)uv_loop_close(&test.loop);
+    return status;
+}
+
+int cmd_channel_test(Cli *cli)
+{
+    Error err = {0};
+    const char *vendor = args_word(&cli->args, 0);
+    const VendorApi *api = vendor_find(str_from(vendor));
+    if (api == NULL || api->test == NULL) {
+        (void)error_set(
+            &err, ERROR_USAGE,
+            api == NULL ? "'%.32s' is no vendor with an HTTP API; 'stentor channel list' names them"
+                        : "'%.32s' has no call that proves a credential without sending",
+            vendor);
+        return cli_fail(cli, &err);
+    }
+    const char *path = arena_printf(
+        cli->arena, "/v1/credentials/%s/%s", api_client_escape(cli, vendor),
+        api_client_escape(cli, args_word(&cli->args, 1)));
+    return api_client_run(cli, "GET", path, NULL, test_entry);
+}
