@@ -69,6 +69,7 @@ static const DataPlace rows[] = {
 
     // ---- dispatcher ----
     {"dispatcher.ledger",              PLACE_SOURCE,      "", PERSON_NONE, "", ""},
+    {"dispatcher.budget",              PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
     {"dispatcher.retention_watermark", PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
 
     // ---- orders ----

@@ -23,6 +23,12 @@ SELECT lives_ok($$UPDATE dispatcher.ledger SET vendor = 'postmark', credential =
 SELECT throws_ok($$UPDATE dispatcher.ledger SET reply_class = 'odd'$$, '23514', NULL, 'a vendor''s answer is of a known class');
 SELECT throws_ok($$UPDATE dispatcher.ledger SET next_step = 'odd'$$, '23514', NULL, 'and so is what the next attempt is for');
 
+SELECT col_is_pk('dispatcher', 'budget', 'key', 'a limit has one row');
+SELECT throws_ok($$INSERT INTO dispatcher.budget VALUES ('k', now(), 0)$$, '23514', NULL, 'a penalty leaves something');
+SELECT is(dispatcher.budget_pace(1, NULL), 1::double precision, 'what was never throttled has its full pace');
+SELECT is(round(dispatcher.budget_pace(0.7::real, now() - interval '35 seconds')::numeric, 2), 0.85, 'it comes back by a twentieth each ten seconds');
+SELECT is(dispatcher.budget_pace(0.7::real, now() - interval '1 hour'), 1::double precision, 'and never above the limit');
+
 SELECT col_is_pk('keys', 'data_keys', ARRAY['subject', 'generation']::name[], 'data_keys has its key');
 SELECT throws_ok($$INSERT INTO keys.data_keys VALUES ('acme', decode(repeat('00', 16), 'hex'), 1, NULL)$$, '23514', NULL, 'a key without its bytes is destroyed');
 SELECT throws_ok($$INSERT INTO keys.data_keys VALUES ('acme', decode(repeat('00', 16), 'hex'), 1, decode(repeat('00', 66), 'hex'), now(), now())$$,
