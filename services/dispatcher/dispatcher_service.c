@@ -265,6 +265,7 @@ static Vendors *open_vendors(const DispatcherParts *parts, const Options *option
         &(VendorsParts){
             .loop = parts->loop,
             .bus = parts->bus,
+            .pool = parts->pool,
             .smtp = parts->vendor,
             .instance = parts->instance,
             .calls = (unsigned)options->vendor_calls,

@@ -372,6 +372,11 @@ void next_after(Job *job, const SendResult *result)
         record_add(job, JOB_RELEASING);
         return;
     }
+    if (result->state == SEND_UNSENT && result->waited && vendor_api_of(place_of(job)) != NULL) {
+        // Its turn never came: too many mails, or the limit of its credential. No fault of either.
+        record_deferred(job, result, probe_due_us(job, now_us), step_of(job));
+        return;
+    }
     if (result->state == SEND_UNKNOWN) {
         note_unknown(job, result);
     }

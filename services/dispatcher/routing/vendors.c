@@ -50,9 +50,27 @@ static bool read_account(void *ctx, VendorAccount *ret, Error *err)
     return secrets_use(vendors->secrets, &name, &ret->secret, err);
 }
 
+// The limits of its credential, as CONFIG has them now.
+static bool may_start(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_us)
+{
+    const VendorPlace *place = ctx;
+    const Vendors *vendors = place->vendors;
+    const CredentialEntry *entry = routes_credential(
+        vendors->routes, str_from(place->owner), str_from(place->api->name),
+        str_from(place->credential));
+    if (vendors->budgets == NULL || entry == NULL ||
+        (entry->rate_per_s == 0 && entry->rate_per_day == 0)) {
+        return true;
+    }
+    return budgets_take(
+        vendors->budgets, str_from(place->limit), entry->rate_per_s, entry->rate_per_day, lane,
+        (uint32_t)waiting, ret_at_us);
+}
+
 static void free_place(void *value)
 {
     VendorPlace *place = value;
+    free(place->limit);
     arena_free(place->arena);
     free(place->owner);
     free(place->credential);
@@ -66,6 +84,7 @@ static VendorPlace *add_place(Vendors *vendors, Str name, Str owner, Str credent
     place->arena = arena_new(0);
     place->owner = xstrdup(arena_cstr(place->arena, owner));
     place->credential = xstrdup(arena_cstr(place->arena, credential));
+    place->limit = xstrdup(arena_cstr(place->arena, name));
     map_put(vendors->places, name, place);
     return place;
 }
@@ -86,6 +105,7 @@ static VendorPlace *open_http(Vendors *vendors, Str name, const CredentialEntry 
         .connect_ms = vendors->parts.connect_ms,
         .whole_ms = vendors->parts.call_ms,
         .account = read_account,
+        .may_start = may_start,
         .ctx = place,
     });
     place->vendor = http_vendor(place->http);
@@ -199,6 +219,11 @@ void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
             "a credential is refused right after it was promoted; the one before it is used",
             log_text("vendor", place->vendor.name), log_text("owner", place->owner),
             log_text("credential", place->credential), log_text("hint", "stentor credential list"));
+    }
+    Budgets *budgets = place->vendors->budgets;
+    if (result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED && budgets != NULL &&
+        place->api != NULL) {
+        budgets_throttled(budgets, str_from(place->limit), result->retry_after_ms);
     }
     if (result->state == SEND_ANSWERED && result->reply == REPLY_CONFIG && place->api != NULL) {
         secrets_refresh(
@@ -525,6 +550,9 @@ Vendors *vendors_new(const VendorsParts *parts, Error *err)
     vendors->client = client;
     vendors->routes = routes_new();
     vendors->places = map_new(free_place);
+    vendors->budgets = parts->pool != NULL && parts->metrics != NULL
+                           ? budgets_new(parts->pool, parts->instance, parts->metrics)
+                           : NULL;
     vendors->known = map_new(NULL);
     vendors->entries = map_new(free);
     if (parts->metrics != NULL) {
@@ -564,10 +592,20 @@ void vendors_drain(Vendors *vendors)
     }
 }
 
-static void on_secrets_closed(void *ctx)
+static void on_budgets_closed(void *ctx)
 {
     Vendors *vendors = ctx;
     vendors->on_stopped(vendors->stopped_ctx);
+}
+
+static void on_secrets_closed(void *ctx)
+{
+    Vendors *vendors = ctx;
+    if (vendors->budgets != NULL) {
+        budgets_close(vendors->budgets, on_budgets_closed, vendors);
+    } else {
+        vendors->on_stopped(vendors->stopped_ctx);
+    }
 }
 
 static void on_client_freed(void *ctx)
@@ -617,6 +655,7 @@ void vendors_free(Vendors *vendors)
         map_free(vendors->known);
         routes_free(vendors->routes);
         secrets_free(vendors->secrets);
+        budgets_free(vendors->budgets);
         free(vendors);
     }
 }

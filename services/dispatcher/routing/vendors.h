@@ -8,6 +8,7 @@
 
 #include "common/credential/secrets.h"
 #include "common/routing/breaker.h"
+#include "services/dispatcher/budget/budgets.h"
 #include "services/dispatcher/job.h"
 #include "services/dispatcher/vendor/http/http_vendor.h"
 
@@ -18,7 +19,8 @@ enum {
 
 typedef struct VendorsParts {
     uv_loop_t *loop;
-    Bus *bus; // NULL: nothing is stored in CONFIG
+    Bus *bus;     // NULL: nothing is stored in CONFIG
+    DbPool *pool; // NULL: credentials' limits do not count
     Vendor smtp;
     const char *instance;
     unsigned calls; // at once, of one credential

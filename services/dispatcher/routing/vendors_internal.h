@@ -16,6 +16,7 @@ struct VendorPlace {
     const VendorApi *api;
     char *owner;      // the tenant whose credential it is, or "platform"
     char *credential; // "" of smtp
+    char *limit;      // key of its limits, which all dispatchers share
     Breaker breaker;
     int64_t offered_us; // when a mail was last sent its way to be the probe
     // What CONFIG has to say of it (vendors_state.c).
@@ -42,9 +43,10 @@ struct Vendors {
     Routes *routes;
     HttpClient *client;
     Secrets *secrets;
-    Map *places;  // "<owner>/<vendor>/<credential>" -> VendorPlace
-    Map *known;   // "<tenant>/<key>" of the routes, for a gauge
-    Map *entries; // "<tenant>/<channel>_<vendor>" -> VendorEntry
+    Budgets *budgets; // NULL: no limits
+    Map *places;      // "<owner>/<vendor>/<credential>" -> VendorPlace
+    Map *known;       // "<tenant>/<key>" of the routes, for a gauge
+    Map *entries;     // "<tenant>/<channel>_<vendor>" -> VendorEntry
     VendorPlace *smtp;
     bool draining, stopping;
     size_t open; // HTTP vendors, entries on the way to CONFIG, and one for the rest
