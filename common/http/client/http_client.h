@@ -12,18 +12,27 @@
 
 #include "common/base/error.h"
 #include "common/base/str.h"
+#include "common/http/client/guard.h"
 
-enum { HTTP_CALL_HEADERS_MAX = 32, HTTP_URL_MAX = 8192 };
+enum { HTTP_CALL_HEADERS_MAX = 32, HTTP_URL_MAX = 8192, HTTP_CALL_LANES = 4 };
 
 typedef struct HttpClient HttpClient;
 typedef struct HttpCall HttpCall;
 
 // 0 (NULL) everywhere: the default. Strings are copied.
 typedef struct HttpClientOptions {
-    int64_t calls;       // 16 on the way at once; more wait for their turn, in order
+    int64_t calls;       // 16 on the way at once; more wait for their turn
     int64_t kept_idle_s; // 30: a connection that was idle for longer is not used again
     const char *ca_file; // the system's certificates; else only those of this file are trusted
     const char *agent;   // "stentor": User-Agent
+    // Where calls may go; copied, but what its `also` points to stays the caller's. Names are then
+    // resolved by c-ares, every address is checked, and the connection goes to one of those that
+    // were. NULL: anywhere, resolved by libcurl, and none of the defaults in brackets below.
+    const HttpGuard *guard;
+    const char *dns_servers;  // "192.0.2.1:53"; NULL: the system's. With guard
+    int64_t calls_per_origin; // on the way at once [256; a tenant's 8]
+    int64_t connects_per_s;   // new connections to one origin, when none is idle [50]
+    int64_t life_s;           // a connection that is older is not used again [300]
 } HttpClientOptions;
 
 typedef enum HttpOutcome {
@@ -32,13 +41,41 @@ typedef enum HttpOutcome {
     HTTP_UNKNOWN,    // some or all of it went out and no whole answer came: it may have acted
 } HttpOutcome;
 
+// Why there is no answer: a fixed vocabulary, fit to be shown to a tenant.
+typedef enum HttpFailure {
+    HTTP_FAILURE_NONE,
+    HTTP_FAILURE_BLOCKED, // the guard
+    HTTP_FAILURE_DNS,
+    HTTP_FAILURE_CONNECT,
+    HTTP_FAILURE_TLS,
+    HTTP_FAILURE_TIMEOUT,
+    HTTP_FAILURE_CUT,     // the connection ended
+    HTTP_FAILURE_INVALID, // what came is not HTTP, or its headers are too long
+    HTTP_FAILURE_OTHER,
+} HttpFailure;
+
+const char *http_failure_name(HttpFailure failure); // "dns"; "" for none
+
 typedef struct HttpAnswer {
     HttpOutcome outcome;
     int status;   // 0: no answer began. With HTTP_UNKNOWN: of the answer that was cut
-    bool stopped; // on_piece wanted no more
+    bool stopped; // on_piece wanted no more, or answer_max was reached: the body is cut
+    bool head;    // status and headers came whole, also when the body did not
+    bool handed;  // the whole request was handed to the network
+    HttpFailure failure;
     Error err; // kind ERROR_NONE with HTTP_ANSWERED; else TRANSIENT (network, time), CONFIG (URL,
                // certificate), PERMANENT (the body's file is shorter than was said), CANCELLED
 } HttpAnswer;
+
+// What a caller that must not send twice may conclude. A server cannot act on a body that is
+// shorter than its Content-Length, so bytes count: all were handed over or the request is unsent.
+typedef enum HttpCertainty {
+    HTTP_SURELY_UNSENT,
+    HTTP_SURELY_ANSWERED, // status and headers are there; the body may be cut
+    HTTP_UNCERTAIN,       // all was handed over, and no answer says what became of it
+} HttpCertainty;
+
+HttpCertainty http_certainty(const HttpAnswer *answer);
 
 // A piece of the answer's body, of any status; http_call_status and http_call_header hold already.
 // false: enough, the connection is closed and the call ends HTTP_ANSWERED with `stopped`.
@@ -59,9 +96,14 @@ typedef struct HttpCallOptions {
     const void *body; // from memory; NULL: the first body_len bytes of `fd`, by pread
     int fd;
     uint64_t body_len;  // 0: no body; PUT and POST say Content-Length: 0
-    int64_t connect_ms; // 0: 5 s for name, connection and TLS
+    int64_t connect_ms; // 0: 5 s for name, connection and TLS [3 s for the connection alone]
+    int64_t tls_ms;     // beside connect_ms, for TLS [5 s]
     int64_t idle_ms;    // 0: 30 s without a byte in either direction
     int64_t whole_ms;   // 0: no limit, from the call of http_call to the end of the answer
+                        // [10 s; a tenant's 15 s]
+    int64_t head_max;   // bytes of status line and headers, 1xx too; 0: libcurl's [16 KiB]
+    int64_t answer_max; // bytes of the answer's body that are read; 0: all of it [64 KiB]
+    int lane;           // below HTTP_CALL_LANES; of those that wait for an origin the lowest first
     HttpPiece on_piece; // NULL: the answer's body is not wanted
     HttpDone on_done;
     void *ctx;

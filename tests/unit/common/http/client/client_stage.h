@@ -36,6 +36,7 @@ typedef struct Peer {
 struct Stage {
     uv_loop_t loop;
     uv_tcp_t listener;
+    uv_timer_t tick; // so that uv_run returns when nothing comes
     int port;
     HttpClient *client;
     int connections, requests; // that the server saw whole
@@ -172,10 +173,17 @@ static inline void on_client(uv_stream_t *listener, int status)
     uv_read_start((uv_stream_t *)&peer->tcp, on_room, on_bytes);
 }
 
+static inline void on_tick(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
 static inline int stage_up(void **state)
 {
     Stage *stage = xcalloc(1, sizeof *stage);
     uv_loop_init(&stage->loop);
+    uv_timer_init(&stage->loop, &stage->tick);
+    uv_timer_start(&stage->tick, on_tick, 10, 10);
     buf_init(&stage->all, SEEN_MAX);
     struct sockaddr_in address;
     uv_ip4_addr("127.0.0.1", 0, &address);
@@ -216,6 +224,7 @@ static inline int stage_down(void **state)
         free_client(stage);
     }
     uv_close((uv_handle_t *)&stage->listener, NULL);
+    uv_close((uv_handle_t *)&stage->tick, NULL);
     for (Peer *peer = stage->peers; peer != NULL; peer = peer->older) {
         close_peer(peer);
     }
