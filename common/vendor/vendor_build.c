@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <openssl/evp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/storage/sigv4.h"
@@ -351,76 +350,4 @@ Str vendor_return_path(const VendorMail *mail, const VendorAccount *account)
 Str vendor_attempt(const VendorMail *mail, Arena *arena)
 {
     return str_from(arena_printf(arena, "%d", mail->attempt));
-}
-
-// ---- JSON ----
-
-json_t *vendor_json_str(Str text)
-{
-    return json_stringn_nocheck(text.ptr, text.len);
-}
-
-void vendor_json_put(json_t *object, const char *name, json_t *value)
-{
-    int rc = json_object_set_new_nocheck(object, name, value);
-    assert(rc == 0); // memory is out: a mail without one of its fields must not go out
-}
-
-void vendor_json_put_str(json_t *object, const char *name, Str text)
-{
-    vendor_json_put(object, name, vendor_json_str(text));
-}
-
-void vendor_json_put_some(json_t *object, const char *name, Str text)
-{
-    if (text.len > 0) {
-        vendor_json_put_str(object, name, text);
-    }
-}
-
-void vendor_json_put_list(json_t *object, const char *name, json_t *array)
-{
-    if (json_array_size(array) > 0) {
-        vendor_json_put(object, name, array);
-    } else {
-        json_decref(array);
-    }
-}
-
-void vendor_json_add(json_t *array, json_t *value)
-{
-    int rc = json_array_append_new(array, value);
-    assert(rc == 0);
-}
-
-json_t *vendor_json_list(json_t *value)
-{
-    json_t *list = json_array();
-    vendor_json_add(list, value);
-    return list;
-}
-
-json_t *vendor_json_pair(const char *a, Str a_text, const char *b, Str b_text)
-{
-    json_t *object = json_object();
-    vendor_json_put_str(object, a, a_text);
-    vendor_json_put_str(object, b, b_text);
-    return object;
-}
-
-static int on_json_piece(const char *text, size_t size, void *ctx)
-{
-    return buf_append(ctx, text, size) ? 0 : -1;
-}
-
-void vendor_set_json(VendorRequest *request, json_t *root, Arena *arena)
-{
-    Buf out;
-    buf_init(&out, BODY_MAX);
-    int rc = json_dump_callback(root, on_json_piece, &out, JSON_COMPACT);
-    assert(rc == 0); // the mail's size was checked
-    json_decref(root);
-    arena_own(arena, free, out.ptr);
-    request->body = buf_view(&out);
-    vendor_add_header(request, STR("Content-Type"), STR("application/json"));
 }
