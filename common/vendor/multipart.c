@@ -27,30 +27,40 @@ static bool holds(Str text, Str part)
     return false;
 }
 
+static bool any_holds(const MultipartField *fields, size_t count, Str part)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (holds(fields[i].value, part)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static Str hash_of(const MultipartField *fields, size_t count, int salt, Arena *arena)
+{
+    uint8_t digest[SHA256_LEN];
+    char hex[2 * SHA256_LEN + 1];
+    Sha256 *hash = sha256_begin();
+    sha256_add(hash, str_from(arena_printf(arena, "%d", salt)));
+    for (size_t i = 0; i < count; i++) {
+        sha256_add(hash, fields[i].value);
+    }
+    sha256_end(hash, digest);
+    hex_encode(digest, sizeof digest, hex);
+    return str_from(arena_printf(arena, "stentor-%.*s", BOUNDARY_HEX, hex));
+}
+
 // No value can be written that holds its own hash; the loop is for the proof.
 static Str choose_boundary(const MultipartField *fields, size_t count, Arena *arena)
 {
-    for (int salt = 0; salt < TRIES_MAX; salt++) {
-        uint8_t digest[SHA256_LEN];
-        char hex[2 * SHA256_LEN + 1];
-        Sha256 *hash = sha256_begin();
-        sha256_add(hash, str_from(arena_printf(arena, "%d", salt)));
-        for (size_t i = 0; i < count; i++) {
-            sha256_add(hash, fields[i].value);
-        }
-        sha256_end(hash, digest);
-        hex_encode(digest, sizeof digest, hex);
-        Str boundary = str_from(arena_printf(arena, "stentor-%.*s", BOUNDARY_HEX, hex));
-        size_t free_of_it = 0;
-        for (size_t i = 0; i < count; i++) {
-            free_of_it += !holds(fields[i].value, boundary);
-        }
-        if (free_of_it == count) {
-            return boundary;
-        }
+    int salt = 0;
+    Str boundary = hash_of(fields, count, salt, arena);
+    while (any_holds(fields, count, boundary)) {
+        assert(salt < TRIES_MAX);
+        boundary = hash_of(fields, count, ++salt, arena);
     }
-    assert(!"a value holds a hundred hashes of itself");
-    return STR_EMPTY;
+    return boundary;
 }
 
 static void put_field(Buf *out, const MultipartField *field, Str boundary)
