@@ -122,11 +122,13 @@ size_t http_call_headers(const HttpCall *call, HttpAnswerHeader *ret, size_t max
     return count;
 }
 
+#define YEAR_10000_S INT64_C(253402300800)
+
 bool http_date_parse(Str text, int64_t *ret_us)
 {
     char copy[64];
     time_t seconds = str_to_c(text, copy, sizeof copy) ? curl_getdate(copy, NULL) : -1;
-    if (seconds < 0) {
+    if (seconds < 0 || seconds >= YEAR_10000_S) { // libcurl reads "26 Nov 406026" as well
         return false;
     }
     *ret_us = (int64_t)seconds * 1000000;

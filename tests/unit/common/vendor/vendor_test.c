@@ -41,6 +41,7 @@ static void retry_after_is_seconds_or_a_date_and_at_most_a_day(void **state)
     assert_int_equal(retry_after("soon"), 0);
     assert_int_equal(retry_after("Thu, 26 Nov 2026 20:00:30 GMT"), 30000);
     assert_int_equal(retry_after("Thu, 26 Nov 2026 19:00:00 GMT"), 0);
+    assert_int_equal(retry_after("Thu, 26 Nov 406026 20:00:30 GMT"), 0);
     assert_int_equal(retry_after("Fri, 26 Nov 2027 20:00:00 GMT"), 86400000);
 }
 
