@@ -22,7 +22,7 @@ typedef struct CallbackRequest {
     size_t header_count;
     Str body;
     int64_t received_at_us;
-    int64_t max_age_s; // of a signed time, either way; 0: any
+    int64_t max_age_s; // of a signed time, either way; 0: any. Also see repeats_s
 } CallbackRequest;
 
 typedef enum CallbackVerdict {
@@ -60,9 +60,29 @@ typedef struct CallbackBatch {
 typedef struct VendorCallback {
     const char *name; // the vendor's
     size_t body_max;
+    const char *const *reads; // the headers that verify reads, NULL at the end
+    bool needs_all;           // without one of them it is never good
+    // The URL must carry its capability: the signature does not cover the body, or there is none.
+    bool needs_capability;
+    int bad_status; // the answer to CALLBACK_BAD: what stops a vendor that would send it for ever
+    // It repeats for so long with the time of the first: verify takes it, whatever max_age_s is.
+    int64_t repeats_s;
+    // May this be a key of the vendor's? ERROR_PERMANENT says what is expected.
+    bool (*key_check)(Str secret, Error *err);
+    // A key of the right form that fits nothing: checked where there is none, in the same time.
+    Str (*key_none)(Arena *arena);
     bool (*verify)(
         const CallbackRequest *request, const CallbackKey *keys, size_t key_count,
         CallbackVerdict *ret, size_t *ret_key);
-    // Everything in *ret lives in `arena`. ERROR_PERMANENT when the body is none of the vendor's.
+    // What a repeat of the same callback has in common with it, of one that verify called good;
+    // empty: its bytes. NULL: always its bytes.
+    Str (*repeat_key)(const CallbackRequest *request, Arena *arena);
+    // Everything in *ret lives in `arena` or is static. ERROR_PERMANENT when the body is none of
+    // the vendor's.
     bool (*events)(Str body, Arena *arena, CallbackBatch *ret, Error *err);
 } VendorCallback;
+
+// NULL: no vendor of this name calls back.
+const VendorCallback *vendor_callback_find(Str name);
+// The n-th, for lists; NULL behind the last.
+const VendorCallback *vendor_callback_at(size_t n);

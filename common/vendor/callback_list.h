@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vendors' callbacks, each in its own folder: for callbacks.c and tests alone. All others ask
+// vendor_callback_find().
+#pragma once
+
+#include "common/vendor/vendor_callback.h"
+
+extern const VendorCallback sendgrid_callback;
+extern const VendorCallback ses_callback;
+extern const VendorCallback mailgun_callback;
+extern const VendorCallback postmark_callback;
+extern const VendorCallback resend_callback;
+extern const VendorCallback sparkpost_callback;

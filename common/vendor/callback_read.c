@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/vendor/callback_read.h"
+
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/id.h"
+#include "common/base/json_scan.h"
+#include "common/base/log.h"
+
+enum { ID_TEXT_MAX = 200, ADDRESS_MAX = 254, ENHANCED_MAX = 9 };
+
+#define YEAR_2100_S INT64_C(4102444800)
+
+static void free_json(void *thing)
+{
+    json_decref(thing);
+}
+
+const json_t *callback_json(Str body, Arena *arena, Error *err)
+{
+    json_error_t where;
+    JsonExcess excess;
+    if (!json_is_modest(body, &excess)) {
+        (void)error_set(err, ERROR_PERMANENT, "the callback has %s", excess.what);
+        return NULL;
+    }
+    json_t *root = json_loadb(body.ptr, body.len, 0, &where);
+    if (root == NULL) {
+        (void)error_set(
+            err, ERROR_PERMANENT, "the callback is not JSON: line %d, column %d", where.line,
+            where.column);
+        return NULL;
+    }
+    arena_own(arena, free_json, root);
+    return root;
+}
+
+bool callback_array(const json_t *root, size_t *ret_count, Error *err)
+{
+    *ret_count = json_array_size(root);
+    return (json_is_array(root) && *ret_count <= CALLBACK_EVENTS_MAX) ||
+           error_set(
+               err, ERROR_PERMANENT, "the callback is not an array of at most %d events",
+               CALLBACK_EVENTS_MAX);
+}
+
+// ---- texts ----
+
+Str callback_text(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_string(value) ? str_of(json_string_value(value), json_string_length(value))
+                                 : STR_EMPTY;
+}
+
+Str callback_id(const json_t *object, const char *name)
+{
+    Str text = callback_text(object, name);
+    return text.len > ID_TEXT_MAX || str_has_control(text) ? STR_EMPTY : text;
+}
+
+Str callback_email(Str text)
+{
+    ptrdiff_t at = str_find(text, '@');
+    bool good = text.len <= ADDRESS_MAX && at > 0 && (size_t)at + 1 < text.len &&
+                !str_has_control(text) && str_find(text, ' ') < 0;
+    return good ? text : STR_EMPTY;
+}
+
+// Cut at the start of a character, so that the rest is still UTF-8.
+static Str cut_text(Str text, size_t max)
+{
+    if (text.len <= max) {
+        return text;
+    }
+    while (max > 0 && ((unsigned char)text.ptr[max] & 0xc0) == 0x80) {
+        max--;
+    }
+    return str_slice(text, 0, max);
+}
+
+Str callback_words(Str text, Arena *arena)
+{
+    // Masking may lengthen the text: cut before and after.
+    char *masked = arena_alloc(arena, 2 * CALLBACK_TEXT_MAX + 1);
+    mask_addresses(cut_text(text, CALLBACK_TEXT_MAX), masked, 2 * CALLBACK_TEXT_MAX + 1);
+    return cut_text(str_from(masked), CALLBACK_TEXT_MAX);
+}
+
+static bool is_part(Str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (!ascii_is_digit(text.ptr[i])) {
+            return false;
+        }
+    }
+    return text.len >= 1 && text.len <= 3;
+}
+
+static bool is_enhanced(Str text)
+{
+    Str rest = text, part;
+    int parts = 0;
+    bool good = text.len <= ENHANCED_MAX && text.len >= 5 && text.ptr[1] == '.' &&
+                (text.ptr[0] == '2' || text.ptr[0] == '4' || text.ptr[0] == '5');
+    while (good && str_split(&rest, '.', &part)) {
+        good = is_part(part);
+        parts++;
+    }
+    return good && parts == 3;
+}
+
+Str callback_enhanced(Str text)
+{
+    Str rest = str_slice(text, 0, CALLBACK_TEXT_MAX), word;
+    while (str_split(&rest, ' ', &word)) {
+        if (is_enhanced(word)) {
+            return word;
+        }
+    }
+    return STR_EMPTY;
+}
+
+// ---- ours ----
+
+Str callback_notification_of(Str text)
+{
+    // "<ntf_...@mail.example.com>": the Message-ID that we gave it.
+    bool angled = str_starts(text, STR("<"));
+    text = angled ? str_slice(text, 1, text.len) : text;
+    ptrdiff_t at = str_find(text, '@');
+    if (at < 0 && angled) {
+        return STR_EMPTY;
+    }
+    text = at < 0 ? text : str_slice(text, 0, (size_t)at);
+    return id_parse(text, "ntf_", NULL) ? text : STR_EMPTY;
+}
+
+Str callback_notification(const json_t *object, const char *const *names)
+{
+    for (size_t i = 0; names[i] != NULL; i++) {
+        Str found = callback_notification_of(callback_text(object, names[i]));
+        if (found.len > 0) {
+            return found;
+        }
+    }
+    return STR_EMPTY;
+}
+
+int32_t callback_attempt(const json_t *object, const char *name)
+{
+    int64_t number = json_integer_value(json_object_get(object, name));
+    if (number == 0 && !str_to_i64(callback_text(object, name), &number)) {
+        return 0;
+    }
+    return number > 0 && number <= INT16_MAX ? (int32_t)number : 0;
+}
+
+int64_t callback_unix(const json_t *value)
+{
+    double at_s = json_number_value(value);
+    if (json_is_integer(value)) {
+        json_int_t whole = json_integer_value(value);
+        return whole > 0 && whole < YEAR_2100_S ? (int64_t)whole * 1000000 : 0;
+    }
+    if (json_is_string(value)) {
+        int64_t whole = 0;
+        Str text = str_of(json_string_value(value), json_string_length(value));
+        return str_to_i64(text, &whole) && whole > 0 && whole < YEAR_2100_S ? whole * 1000000 : 0;
+    }
+    return at_s > 0 && at_s < (double)YEAR_2100_S ? (int64_t)(at_s * 1e6) : 0;
+}
+
+int64_t callback_time(Str text)
+{
+    int64_t at_us = 0;
+    return clock_parse(text, &at_us) && at_us < YEAR_2100_S * 1000000 ? at_us : 0;
+}
+
+static bool has_word(Str text, Str word)
+{
+    for (size_t i = 0; i + word.len <= text.len; i++) {
+        if (str_eq_nocase(str_slice(text, i, i + word.len), word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool callback_is_machine(Str user_agent)
+{
+    static const char *const words[] = {"GoogleImageProxy", "YahooMailProxy", "Barracuda",
+                                        "Mimecast",         "Proofpoint",     "bot",
+                                        "python-",          "curl/"};
+    Str agent = str_slice(str_trim(user_agent), 0, CALLBACK_TEXT_MAX);
+    if (str_eq(agent, STR("Mozilla/5.0"))) { // Apple's Mail Privacy Protection
+        return true;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (has_word(agent, str_from(words[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- kinds ----
+
+const CallbackKind *callback_kind(const CallbackKind *kinds, size_t count, Str type, Str detail)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (str_eq(type, str_from(kinds[i].type)) &&
+            (kinds[i].detail == NULL || str_eq(detail, str_from(kinds[i].detail)))) {
+            return &kinds[i];
+        }
+    }
+    return NULL;
+}
+
+CallbackEvent callback_event(const CallbackKind *kind)
+{
+    return (CallbackEvent){
+        .status = kind->status,
+        .outcome = kind->outcome,
+        .reason_code = kind->reason_code,
+        .suppress = kind->suppress,
+    };
+}
+
+CallbackBatch callback_batch(Arena *arena, size_t count)
+{
+    return (CallbackBatch){.events = arena_array(arena, count, sizeof(CallbackEvent))};
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the vendors' `events` have in common: JSON of a stranger's making as slices of bounded,
+// printable text. Everything lives in the arena.
+#pragma once
+
+#include <jansson.h>
+
+#include "common/vendor/vendor_callback.h"
+
+// NULL and ERROR_PERMANENT: not JSON, or more of it than a callback may hold.
+const json_t *callback_json(Str body, Arena *arena, Error *err);
+
+// Empty when it is not there or no text. object may be NULL or no object.
+Str callback_text(const json_t *object, const char *name);
+// A vendor's id: of at most 200 printable bytes, else empty.
+Str callback_id(const json_t *object, const char *name);
+Str callback_email(Str text);               // empty: no address
+Str callback_words(Str text, Arena *arena); // addresses masked, cut at CALLBACK_TEXT_MAX
+// Of the first of the names that is one of ours: the id itself, or our Message-ID (in <> or not).
+Str callback_notification(const json_t *object, const char *const *names);
+Str callback_notification_of(Str text);
+int32_t callback_attempt(const json_t *object, const char *name); // a number, or its text; 0: none
+int64_t callback_unix(const json_t *value); // seconds as a number or as text; 0: none
+int64_t callback_time(Str text);            // RFC 3339; 0: none
+// "5.1.1" out of a reply such as "550 5.1.1 unknown"; empty: it has none.
+Str callback_enhanced(Str text);
+// Opened or followed by a program: the proxies of Apple, Google and Yahoo, and known scanners.
+bool callback_is_machine(Str user_agent);
+
+// A kind of event that changes something.
+typedef struct CallbackKind {
+    const char *type;
+    const char *detail; // NULL: any
+    Status status;
+    Outcome outcome;
+    const char *reason_code;
+    SuppressionReason suppress;
+} CallbackKind;
+// The first that fits; NULL: none does.
+const CallbackKind *callback_kind(const CallbackKind *kinds, size_t count, Str type, Str detail);
+CallbackEvent callback_event(const CallbackKind *kind);
+// A batch of at most `count` events, to be filled.
+CallbackBatch callback_batch(Arena *arena, size_t count);
+// The elements of an array, or ERROR_PERMANENT.
+bool callback_array(const json_t *root, size_t *ret_count, Error *err);

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/vendor/callback_list.h"
+
+// The only list of vendors that call back.
+static const VendorCallback *const callbacks[] = {
+    &sendgrid_callback, &ses_callback,    &mailgun_callback,
+    &postmark_callback, &resend_callback, &sparkpost_callback,
+};
+
+const VendorCallback *vendor_callback_at(size_t n)
+{
+    return n < sizeof callbacks / sizeof *callbacks ? callbacks[n] : NULL;
+}
+
+const VendorCallback *vendor_callback_find(Str name)
+{
+    for (size_t n = 0; vendor_callback_at(n) != NULL; n++) {
+        if (str_eq(name, str_from(callbacks[n]->name))) {
+            return callbacks[n];
+        }
+    }
+    return NULL;
+}
