@@ -70,6 +70,7 @@ static const DataPlace rows[] = {
     // ---- dispatcher ----
     {"dispatcher.ledger",              PLACE_SOURCE,      "", PERSON_NONE, "", ""},
     {"dispatcher.budget",              PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
+    {"dispatcher.callback_events",     PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
     {"dispatcher.retention_watermark", PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
 
     // ---- orders ----

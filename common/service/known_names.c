@@ -94,6 +94,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_DISPATCHER_BATCH",
     "STENTOR_DISPATCHER_IN_FLIGHT",
     "STENTOR_DISPATCHER_KEPT_DAYS",
+    "STENTOR_DISPATCHER_LATE_S",
     // gateway
     "STENTOR_GATEWAY_BIND",
     "STENTOR_GATEWAY_PORT",

@@ -59,6 +59,9 @@ static void register_metrics(DispatcherMetrics *ours, Metrics *metrics)
     ours->lost      = metrics_counter(metrics, "stentor_dispatcher_claims_lost_total", "", "Outcomes whose claim another process had taken over");
     const char *open = "stentor_dispatcher_unknown_open";
     const char *open_help = "Unknown outcomes in the ledger that are still open, over all tenants";
+    ours->callbacks_late = metrics_counter(metrics, "stentor_dispatcher_callbacks_total", "kind=\"late\"", "Vendor events that the dispatcher found the mail of, or published");
+    ours->callbacks_repeated = metrics_counter(metrics, "stentor_dispatcher_callbacks_total", "kind=\"repeated\"", "Vendor events that the dispatcher found the mail of, or published");
+    ours->callbacks_unknown = metrics_counter(metrics, "stentor_dispatcher_callbacks_total", "kind=\"unknown\"", "Vendor events that the dispatcher found the mail of, or published");
     ours->settled     = metrics_counter(metrics, "stentor_dispatcher_settled_total", "", "Unknown outcomes settled by a vendor's callback");
     ours->open_claimed = metrics_gauge(metrics, open, "state=\"claimed\"", open_help);
     ours->open_parked  = metrics_gauge(metrics, open, "state=\"parked\"", open_help);

@@ -19,6 +19,8 @@
 // - published, not acked: the same; JetStream and readers drop the repeat by its id
 // - a callback's proof committed, not published: redelivered; the row names the event that
 //   settled it and is published again (settle_nats_pg_test.c)
+// - a late callback noted, not published: redelivered; the note names its message and it is
+//   published (late.c)
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -41,6 +43,7 @@ typedef struct DispatcherParts {
     JobRules rules;       // slices borrowed
     UnknownPolicies unknown;
     int64_t lease_ms;
+    int64_t late_s; // how long a callback waits for the mail that it is about
     size_t batch_max;
     size_t claims_max; // of one lane, without an outcome; a whole batch may come on top of it
     size_t in_flight_max;

@@ -29,6 +29,7 @@ typedef struct DispatcherMetrics {
     Metric *sent, *rejected, *exhausted, *decided, *deferred, *unknown, *parked, *refused,
         *returned, *released, *lost, *postponed, *waiting, *moved, *settled, *open_claimed,
         *open_parked;
+    Metric *callbacks_late, *callbacks_repeated, *callbacks_unknown;
     Metric *send_seconds;
     Metric *delivery_seconds;                             // from when it was to be sent
     Metric *mails_sent, *mails_failed, *mails_suppressed; // by how they ended

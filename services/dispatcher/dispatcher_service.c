@@ -23,7 +23,7 @@ typedef struct Options {
     const char *mail_from, *mail_domain, *feedback_sender;
     const char *unknown, *ladder;
     int64_t lease_ms, batch, in_flight, tenant_percent;
-    int64_t kept_days, cleanup_every_s;
+    int64_t kept_days, cleanup_every_s, late_s;
 } Options;
 
 // clang-format off
@@ -80,6 +80,8 @@ static const Option table[] = {
      "percent of a lane's connections (of its claims, when it is slow) for one tenant while others send"},
     {"STENTOR_DISPATCHER_KEPT_DAYS",  OPTION_INT,  offsetof(Options, kept_days),        "100", 95, 36500, false,
      "days that the ledger keeps an ended attempt; dead letters can be resent for 90"},
+    {"STENTOR_DISPATCHER_LATE_S",     OPTION_INT,  offsetof(Options, late_s),           "900", 1, 86400, false,
+     "seconds that a vendor's event about an unknown mail is kept for it, then a dead letter"},
     {"STENTOR_CLEANUP_EVERY_S",       OPTION_INT,  offsetof(Options, cleanup_every_s),  "86400", 1, 604800, false,
      "seconds between two removals of rows past their retention"},
 };
@@ -244,16 +246,25 @@ static const DbStatement drop_statement = {
         "SELECT dropped, go_on FROM dispatcher.drop_ended($1::text, $2::text, $3::text, $4::int4)",
 };
 
+static const DbStatement drop_events_statement = {
+    .name = "dispatch_drop_callback_events",
+    .sql = "SELECT dropped, go_on FROM dispatcher.drop_callback_events($1::text, $2::text, "
+           "$3::text, $4::int4)",
+};
+
 static void open_cleanup(State *state, const Options *options)
 {
     (void)snprintf(state->keep, sizeof state->keep, "%lld days", (long long)options->kept_days);
-    const CleanupRule rule = {"ledger", &drop_statement, state->keep, DROP_ROWS};
+    const CleanupRule rules[] = {
+        {"ledger", &drop_statement, state->keep, DROP_ROWS},
+        {"callback_events", &drop_events_statement, "7 days", DROP_ROWS},
+    };
     state->cleanup = cleanup_new(&(CleanupOptions){
         .bus = service_bus(state->service),
         .pool = service_pool(state->service),
         .metrics = service_metrics(state->service),
-        .rules = &rule,
-        .rule_count = 1,
+        .rules = rules,
+        .rule_count = sizeof rules / sizeof *rules,
         .every_s = options->cleanup_every_s,
     });
 }
@@ -290,6 +301,7 @@ static bool assemble(State *state, const Options *options, Error *err)
         .metrics = service_metrics(service),
         .instance = service_instance(service),
         .lease_ms = options->lease_ms,
+        .late_s = options->late_s,
         .batch_max = (size_t)options->batch,
         .claims_max = (size_t)options->smtp_connections * CLAIMS_PER_CONNECTION,
         .in_flight_max = (size_t)options->in_flight,

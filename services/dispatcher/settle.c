@@ -9,6 +9,8 @@
 #include "common/codec/event.h"
 #include "common/model/status.h"
 #include "services/dispatcher/dispatcher_internal.h"
+#include "services/dispatcher/late.h"
+#include "services/dispatcher/ledger/ledger_events.h"
 #include "services/dispatcher/ledger/ledger_settle.h"
 #include "services/dispatcher/report.h"
 
@@ -37,22 +39,11 @@ static bool is_proof(Status status)
     return status == STATUS_FAILED || status_is_from_vendor(status);
 }
 
-static bool read_proof(Delivery *delivery, Proof *ret, Error *err)
+static bool check_status(const Stentor__V1__NotificationStatus *status, Error *err)
 {
-    const Stentor__V1__NotificationStatus *status =
-        (const Stentor__V1__NotificationStatus *)event_unpack(
-            &stentor__v1__notification_status__descriptor, delivery->message.payload,
-            delivery->arena, err);
-    if (status == NULL) {
-        return false;
-    }
     const Stentor__V1__Meta *meta = status->meta;
     if (meta == NULL || !id_is_tenant(str_from(meta->tenant))) {
         return error_set(err, ERROR_PERMANENT, "'meta.tenant' is not a tenant's id");
-    }
-    int64_t created_ms = 0;
-    if (!id_parse(str_from(meta->notification_id), "ntf_", &created_ms)) {
-        return error_set(err, ERROR_PERMANENT, "'meta.notification_id' is not a notification's id");
     }
     if (meta->event_id[0] == '\0' || strlen(meta->event_id) >= EVENT_ID_SIZE) {
         return error_set(err, ERROR_PERMANENT, "'meta.event_id' is not an event's id");
@@ -64,6 +55,17 @@ static bool read_proof(Delivery *delivery, Proof *ret, Error *err)
         return error_set(
             err, ERROR_PERMANENT, "'status' %d is no proof that the vendor had the mail",
             (int)status->status);
+    }
+    return true;
+}
+
+static bool read_proof(
+    Delivery *delivery, const Stentor__V1__NotificationStatus *status, Proof *ret, Error *err)
+{
+    const Stentor__V1__Meta *meta = status->meta;
+    int64_t created_ms = 0;
+    if (!id_parse(str_from(meta->notification_id), "ntf_", &created_ms)) {
+        return error_set(err, ERROR_PERMANENT, "'meta.notification_id' is not a notification's id");
     }
     const Stentor__V1__Attempt *attempt = status->attempt;
     uint32_t number = attempt != NULL ? attempt->number : 0;
@@ -164,6 +166,22 @@ static void on_settled(void *ctx, DbTxn *txn, const Error *err)
     }
 }
 
+// By these a repeat is recognised that comes days later (late.c).
+static void note_events(DbTxn *txn, const Settle *settle)
+{
+    LedgerEvent *events = arena_array(db_txn_arena(txn), settle->count, sizeof *events);
+    for (size_t i = 0; i < settle->count; i++) {
+        const Proof *proof = &settle->proofs[i];
+        events[i] = (LedgerEvent){
+            .at_us = proof->ledger.at_us,
+            .event_id = proof->ledger.event_id,
+            .tenant = proof->ledger.tenant,
+            .sequence = proof->delivery->message.sequence,
+        };
+    }
+    ledger_add_noted(txn, events, settle->count);
+}
+
 static void submit(Settle *settle)
 {
     const JobRules *rules = &settle->dispatcher->parts.rules;
@@ -173,27 +191,65 @@ static void submit(Settle *settle)
     for (size_t i = 0; i < settle->count; i++) {
         proofs[i] = &settle->proofs[i].ledger;
     }
+    note_events(txn, settle);
     LedgerVendor vendor = {rules->vendor, rules->mail_domain};
     settle->statement = ledger_add_settle(txn, proofs, settle->count, &vendor);
     db_txn_submit(txn, on_settled, settle);
 }
 
-void settle_batch(Dispatcher *dispatcher, Delivery **deliveries, size_t count)
+static Settle *begin(Dispatcher *dispatcher, Arena *arena, size_t count)
 {
-    Arena *arena = deliveries[0]->arena;
     Settle *settle = arena_zalloc(arena, sizeof *settle);
     settle->dispatcher = dispatcher;
     settle->proofs = arena_array(arena, count, sizeof *settle->proofs);
+    return settle;
+}
+
+static void add(Settle *settle, Delivery *delivery, const Stentor__V1__NotificationStatus *status)
+{
+    Error err = {0};
+    if (read_proof(delivery, status, &settle->proofs[settle->count], &err)) {
+        settle->count++;
+    } else {
+        delivery_settle(delivery, &err);
+    }
+}
+
+void settle_found(Dispatcher *dispatcher, const LateEvent *events, size_t count)
+{
+    Settle *settle = begin(dispatcher, events[0].delivery->arena, count);
+    for (size_t i = 0; i < count; i++) {
+        add(settle, events[i].delivery, events[i].status);
+    }
+    if (settle->count > 0) {
+        submit(settle);
+    }
+}
+
+void settle_batch(Dispatcher *dispatcher, Delivery **deliveries, size_t count)
+{
+    Arena *arena = deliveries[0]->arena;
+    Settle *settle = begin(dispatcher, arena, count);
+    LateEvent *late = arena_array(arena, count, sizeof *late);
+    size_t late_count = 0;
     for (size_t i = 0; i < count; i++) {
         Error err = {0};
-        if (read_proof(deliveries[i], &settle->proofs[settle->count], &err)) {
-            settle->count++;
-        } else {
+        Stentor__V1__NotificationStatus *status = (Stentor__V1__NotificationStatus *)event_unpack(
+            &stentor__v1__notification_status__descriptor, deliveries[i]->message.payload, arena,
+            &err);
+        if (status == NULL || !check_status(status, &err)) {
             delivery_settle(deliveries[i], &err);
+        } else if (status->unpublished) {
+            late[late_count++] = (LateEvent){deliveries[i], status};
+        } else {
+            add(settle, deliveries[i], status);
         }
     }
     if (settle->count > 0) {
         submit(settle);
+    }
+    if (late_count > 0) {
+        late_batch(dispatcher, late, late_count);
     }
 }
 

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/dispatcher/late.h"
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/bus/events/status_event.h"
+#include "services/dispatcher/ledger/ledger_events.h"
+
+enum { WAIT_MIN_MS = 1000, WAIT_MAX_MS = 60000 };
+
+// In the deliveries' arena.
+typedef struct Late {
+    Dispatcher *dispatcher;
+    LateEvent *events;
+    size_t count;
+    int statement;
+} Late;
+
+// ---- one event ----
+
+static void wait_for_its_mail(const Dispatcher *dispatcher, const LateEvent *event)
+{
+    const BusMessage *message = &event->delivery->message;
+    const Stentor__V1__Attempt *attempt = event->status->attempt;
+    bool named = attempt != NULL && attempt->vendor_message_id[0] != '\0';
+    int64_t waited_us = clock_now_us() - message->stored_at_us;
+    Error err = {0};
+    if (!named) {
+        (void)error_set(
+            &err, ERROR_PERMANENT,
+            "the vendor's event names neither a notification nor a message");
+    } else if (waited_us > dispatcher->parts.late_s * 1000000) {
+        (void)error_set(
+            &err, ERROR_PERMANENT, "no mail of ours has the vendor's id '%.60s'",
+            attempt->vendor_message_id);
+    }
+    if (err.kind != ERROR_NONE) {
+        metric_add(dispatcher->metrics.callbacks_unknown, 1);
+        delivery_settle(event->delivery, &err);
+        return;
+    }
+    uint32_t times = message->delivered < 7 ? message->delivered : 7;
+    int wait_ms = WAIT_MIN_MS << (times > 0 ? times - 1 : 0);
+    delivery_redeliver(event->delivery, wait_ms < WAIT_MAX_MS ? wait_ms : WAIT_MAX_MS);
+}
+
+// A vendor's report names no attempt on STATUS (common/history ranks it above all of ours).
+static bool publish(const LateEvent *event, Str notification_id, Error *err)
+{
+    Stentor__V1__NotificationStatus *status = event->status;
+    Arena *arena = event->delivery->arena;
+    uint32_t number = status->attempt != NULL ? status->attempt->number : 0;
+    BusOut out;
+    status->meta->notification_id = arena_cstr(arena, notification_id);
+    status->unpublished = false;
+    if (status->attempt != NULL) {
+        status->attempt->number = 0;
+    }
+    if (!status_event(status, event->delivery->message.traceparent, arena, &out, err)) {
+        return false;
+    }
+    if (status->attempt != NULL) {
+        status->attempt->number = number;
+    }
+    delivery_emit(event->delivery, &out);
+    return true;
+}
+
+// ---- all of a batch ----
+
+static void late_failed(const Late *late, const Error *err)
+{
+    if (err->kind != ERROR_CANCELLED) {
+        LOG(LOG_WARN, "late callbacks were not looked up; they will be redelivered",
+            log_int("count", (int64_t)late->count), log_error(err));
+    }
+    for (size_t i = 0; i < late->count; i++) {
+        delivery_settle(late->events[i].delivery, err);
+    }
+}
+
+// true: it goes on as a proof; else its delivery has its end.
+static bool take(const Late *late, const LedgerLate *found)
+{
+    const LateEvent *event = &late->events[found->index];
+    const DispatcherMetrics *metrics = &late->dispatcher->metrics;
+    Error err = {0};
+    if (found->notification_id.len == 0) {
+        wait_for_its_mail(late->dispatcher, event);
+        return false;
+    }
+    metric_add(found->repeated ? metrics->callbacks_repeated : metrics->callbacks_late, 1);
+    if (found->repeated) {
+        delivery_settle(event->delivery, NULL);
+        return false;
+    }
+    if (!publish(event, found->notification_id, &err)) {
+        delivery_settle(event->delivery, &err);
+        return false;
+    }
+    return true;
+}
+
+static void on_found(void *ctx, DbTxn *txn, const Error *err)
+{
+    const Late *late = ctx;
+    if (err != NULL) {
+        late_failed(late, err);
+        return;
+    }
+    const PGresult *res = db_txn_result(txn, late->statement);
+    LateEvent *known = arena_array(late->events[0].delivery->arena, late->count, sizeof *known);
+    size_t count = 0;
+    for (int n = 0; n < db_rows(res); n++) {
+        LedgerLate found = ledger_late(res, (size_t)n);
+        if (found.index < late->count && take(late, &found)) {
+            known[count++] = late->events[found.index];
+        }
+    }
+    if (count > 0) {
+        settle_found(late->dispatcher, known, count);
+    }
+}
+
+// Killed after the commit: the message comes again, its note has its own sequence, and it is
+// published then.
+void late_batch(Dispatcher *dispatcher, const LateEvent *events, size_t count)
+{
+    Arena *arena = events[0].delivery->arena;
+    Late *late = arena_zalloc(arena, sizeof *late);
+    *late = (Late){.dispatcher = dispatcher, .count = count};
+    late->events = arena_copy(arena, events, count * sizeof *events);
+    DbTxn *txn = db_txn_new(dispatcher->parts.pool);
+    LedgerEvent *asked = arena_array(db_txn_arena(txn), count, sizeof *asked);
+    for (size_t i = 0; i < count; i++) {
+        const Stentor__V1__NotificationStatus *status = events[i].status;
+        const Stentor__V1__Attempt *attempt = status->attempt;
+        asked[i] = (LedgerEvent){
+            .at_us = status->meta->occurred_at_us,
+            .event_id = str_from(status->meta->event_id),
+            .tenant = str_from(status->meta->tenant),
+            .sequence = events[i].delivery->message.sequence,
+            .notification_id = str_from(status->meta->notification_id),
+            .vendor = attempt != NULL ? str_from(attempt->vendor) : STR_EMPTY,
+            .message_id = attempt != NULL ? str_from(attempt->vendor_message_id) : STR_EMPTY,
+        };
+    }
+    late->statement = ledger_add_late(txn, asked, count);
+    db_txn_submit(txn, on_found, late);
+}
