@@ -84,6 +84,8 @@
       "a dead process's claim is taken over, its outcome counted as unknown", "the vendor gets the mail again")                        \
     X("dispatcher.outcome_committed", "dispatcher",                                                                                        \
       "what became of the mail is committed", "it is published")                                                                           \
+    X("dispatcher.late_noted", "dispatcher",                                                                                               \
+      "a late callback is noted", "its status is stored")                                                                                  \
     X("dispatcher.released", "dispatcher",                                                                                                 \
       "the claim of a mail that a drain gave up is released", "its input is given back")                                                   \
     X("dispatcher.moved", "dispatcher",                                                                                                    \

@@ -31,6 +31,7 @@ static void keep(
     search->found->items[search->found->count++] = (Callback){
         .event_id = arena_cstr(arena, str_from(callback->meta->event_id)),
         .vendor = arena_cstr(arena, str_from(callback->vendor)),
+        .key = arena_cstr(arena, str_from(callback->key)),
         .sequence = message->sequence,
         .received_us = callback->received_at_us,
         .body = arena_str(arena, body)};
@@ -49,7 +50,8 @@ static bool on_callback(void *ctx, const BusMessage *message)
         search->found->unreadable++;
         return true;
     }
-    if (strcmp(callback->meta->tenant, query->tenant) != 0) {
+    bool refused = callback->rejected[0] != '\0'; // without a body: `stentor inbound rejected`
+    if (refused || strcmp(callback->meta->tenant, query->tenant) != 0) {
         return true;
     }
     if (!open_body(search, callback, &body)) {

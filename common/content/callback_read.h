@@ -14,6 +14,7 @@ typedef struct CallbackQuery {
 
 typedef struct Callback {
     const char *event_id, *vendor;
+    const char *key; // the name of the one that fitted; empty: of before there were names
     uint64_t sequence;
     int64_t received_us;
     Str body;

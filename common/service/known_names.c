@@ -174,6 +174,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_LMTP_PORT",
     "STENTOR_LMTP_ADDRESSES",
     "STENTOR_LMTP_CONNECTIONS",
+    "STENTOR_WEBHOOK_SNS_ORIGIN",
     // what is no row of a table: the command line's file, the scripts' and the tests' own
     "STENTOR_CONFIG",
     "STENTOR_DATA",

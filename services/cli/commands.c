@@ -290,9 +290,25 @@ const Command commands[] = {
     {"tenant sender-domain", "add|remove TENANT DOMAIN | list [TENANT]", 1, 3, "json",
      "the domains that the From of a tenant may have: acme.test, or *.acme.test for every domain below it\n"
      "  Removing the domain of its sender removes the sender too; waiting mails with it fail with sender_unverified.", cmd_tenant_sender_domain, NULL},
-    {"inbound put", "VENDOR", 1, 1, "public-key= revoke json",
-     "store the key with which a vendor signs its callbacks (vendor: sendgrid)\n  --public-key BASE64   as the console of the vendor shows it\n"
-     "  --revoke              accept no more callbacks", cmd_inbound_put, NULL},
+    {"inbound put", "VENDOR", 1, 1, "public-key= secret= not-after= topic= revoke json",
+     "store the keys with which a vendor proves its callbacks; what was stored before is replaced\n"
+     "  --public-key BASE64      sendgrid: as its console shows it\n"
+     "  --secret NAME=REFERENCE  mailgun, postmark, resend, sparkpost: where the webhook-receiver reads the key, file:/path or env:NAME;\n"
+     "                           repeatable: each is good. ses: a certificate to trust instead of the one that SNS names\n"
+     "  --not-after NAME=TIME    the secret of that name is good until then: RFC 3339, or a span such as 7d; repeatable\n"
+     "  --topic ARN              ses: an SNS topic that may call back; repeatable\n"
+     "  --revoke                 accept no more callbacks", cmd_inbound_put, NULL},
+    {"inbound list", "", 0, 0, "json", "show for each vendor whether the tenant's callbacks are accepted, and by which keys", cmd_inbound_list, NULL},
+    {"inbound url", "VENDOR", 1, 1, "base= json",
+     "show the URL that the vendor is to call; it is a secret\n  --base URL   where the webhook-receiver is reached from outside: https://hooks.example.com",
+     cmd_inbound_url, NULL},
+    {"inbound rejected", "", 0, 0, "tenant= vendor= since= until= limit= json",
+     "show callbacks that were refused: when, whose, why, and the SHA-256 of the body\n"
+     "  --vendor NAME   only its\n"
+     "  --since TIME    RFC 3339, or a span before now such as 2h (default: 7 days)\n"
+     "  --until TIME    the same (default: now)\n"
+     "  --limit N       at most this many, the oldest first (default: 100, at most 1000)\n"
+     "  --tenant TENANT only its (default: STENTOR_TENANT; none: of all)", cmd_inbound_rejected, NULL},
     {"mail-domain put", "DOMAIN", 1, 1, "dkim= bounce-domain= tracking-url= track-opens track-clicks json",
      "say how mails from a domain are signed and where their bounces come back to; of tenant platform: for every tenant\n"
      "  --dkim SELECTOR:KIND:REFERENCE   a key, repeatable; KIND is rsa or ed25519, REFERENCE where the dispatcher reads the\n"

@@ -2,6 +2,7 @@
 #include "services/dispatcher/late.h"
 
 #include "common/base/clock.h"
+#include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/bus/events/status_event.h"
 #include "services/dispatcher/ledger/ledger_events.h"
@@ -108,6 +109,7 @@ static void on_found(void *ctx, DbTxn *txn, const Error *err)
         late_failed(late, err);
         return;
     }
+    CRASH_POINT("dispatcher.late_noted");
     const PGresult *res = db_txn_result(txn, late->statement);
     LateEvent *known = arena_array(late->events[0].delivery->arena, late->count, sizeof *known);
     size_t count = 0;

@@ -249,7 +249,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     tenant_api_add(&g->api, g->tenants);
     g->api_keys = api_keys_api_new(bus, g->configured.auth, g->configured.catalog);
     api_keys_api_add(&g->api, g->api_keys);
-    g->inbound_keys = (InboundKeysApi){bus};
+    g->inbound_keys = (InboundKeysApi){bus, service_master_key(g->service)};
     inbound_keys_api_add(&g->api, &g->inbound_keys);
     g->mail_domains = mail_domains_api_new(bus);
     mail_domains_api_add(&g->api, g->mail_domains);

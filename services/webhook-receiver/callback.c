@@ -1,21 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/webhook-receiver/callback.h"
 
+#include <stdio.h>
+
 #include "common/base/crash.h"
+#include "common/base/log.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/codec/inbound_capability.h"
 #include "common/events/meta.h"
+#include "common/vendor/ses/sns.h"
 #include "stentor/v1/inbound.pb-c.h"
 
-#define SIGNATURE_HEADER "X-Twilio-Email-Event-Webhook-Signature"
-#define TIMESTAMP_HEADER "X-Twilio-Email-Event-Webhook-Timestamp"
+enum { READS_MAX = 12 };
 
 // Lives in the request's arena.
 typedef struct Call {
     CallbackEndpoint *endpoint;
     HttpRequest *http;
+    CallbackRoute route;
+    CallbackRequest request;
+    SnsMessage sns;
+    Str key; // the name of the one that fitted
 } Call;
+
+void callback_init(CallbackEndpoint *endpoint, Metrics *metrics)
+{
+    endpoint->taken = metrics_counter(
+        metrics, "stentor_webhook_receiver_callbacks_total", "", "Callbacks stored");
+    endpoint->refused = metrics_counter(
+        metrics, "stentor_webhook_receiver_callbacks_refused_total", "", "Callbacks refused");
+    for (int i = 0; i < INBOUND_KEYS_MAX; i++) {
+        char labels[32];
+        (void)snprintf(labels, sizeof labels, "place=\"%d\"", i + 1);
+        endpoint->fitted[i] = metrics_counter(
+            metrics, "stentor_webhook_receiver_key_fitted_total", labels,
+            "Callbacks by the place of the key that fitted in its tenant's list");
+    }
+    rejected_init(&endpoint->rejected, endpoint->bus, metrics);
+}
 
 // ---- answers ----
 
@@ -26,10 +50,20 @@ static void answer_unavailable(CallbackEndpoint *endpoint, HttpRequest *http, co
     http_problem(http, 503, "unavailable", "Temporarily unavailable", NULL, "%s", why);
 }
 
-static void answer_forbidden(CallbackEndpoint *endpoint, HttpRequest *http, const char *why)
+static void answer_rejected(
+    CallbackEndpoint *endpoint, HttpRequest *http, const CallbackRoute *route, RejectReason reason,
+    const char *why)
 {
+    bool final = reason == REJECT_BAD_SIGNATURE;
     metric_add(endpoint->refused, 1);
-    http_problem(http, 403, "bad-signature", "The signature is not valid", NULL, "%s", why);
+    rejected_note(&endpoint->rejected, http, route->tenant, route->vendor, reason);
+    if (route->vendor->reads != NULL &&
+        str_eq(str_from(route->vendor->reads[0]), STR("Authorization"))) {
+        http_response_header(http, "WWW-Authenticate", STR("Basic realm=\"callbacks\""));
+    }
+    http_problem(
+        http, final ? route->vendor->bad_status : 401, "bad-signature",
+        "The signature is not valid", NULL, "%s", why);
 }
 
 // ---- storing ----
@@ -53,23 +87,27 @@ static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool du
     finish(ctx, err);
 }
 
-// The tenant is hashed too: the same bytes for two tenants are two callbacks.
-static void derive_id(Str tenant, HttpRequest *http, char ret[EVENT_ID_SIZE])
+// The tenant is hashed too: the same bytes for two tenants are two callbacks. What the vendor says
+// is the same in all repeats counts, else the bytes.
+static void derive_id(const Call *call, char ret[EVENT_ID_SIZE])
 {
     uint8_t hash[SHA256_LEN];
     char hex[2 * SHA256_LEN + 1];
-    sha256(http->body, hash);
+    const VendorCallback *vendor = call->route.vendor;
+    Str same = vendor->repeat_key != NULL ? vendor->repeat_key(&call->request, call->http->arena)
+                                          : STR_EMPTY;
+    sha256(same.len > 0 ? same : call->http->body, hash);
     hex_encode(hash, SHA256_LEN, hex);
-    char *discriminator = arena_printf(http->arena, STR_FMT "/%s", STR_ARG(tenant), hex);
-    event_id_derive("inbound", STR("sendgrid"), str_from(discriminator), ret);
+    char *discriminator =
+        arena_printf(call->http->arena, STR_FMT "/%s", STR_ARG(call->route.tenant), hex);
+    event_id_derive("inbound", str_from(vendor->name), str_from(discriminator), ret);
 }
 
-static bool pack_callback(
-    const CallbackEndpoint *endpoint, Str tenant, HttpRequest *http, char event_id[EVENT_ID_SIZE],
-    Str *ret, Error *err)
+static bool pack_callback(Call *call, char event_id[EVENT_ID_SIZE], Str *ret, Error *err)
 {
-    static char vendor[] = "sendgrid";
-    derive_id(tenant, http, event_id);
+    HttpRequest *http = call->http;
+    Str tenant = call->route.tenant;
+    derive_id(call, event_id);
     MetaSpec head = {
         .event_id = event_id,
         .tenant = arena_cstr(http->arena, tenant),
@@ -79,8 +117,9 @@ static bool pack_callback(
     Stentor__V1__InboundCallback callback;
     stentor__v1__inbound_callback__init(&callback);
     callback.meta = &meta;
-    callback.vendor = vendor;
-    DataKey *key = data_key_for_tenant(endpoint->master, tenant);
+    callback.vendor = arena_cstr(http->arena, str_from(call->route.vendor->name));
+    callback.key = arena_cstr(http->arena, call->key);
+    DataKey *key = data_key_for_tenant(call->endpoint->master, tenant);
     callback.body = seal(key, tenant, STR_EMPTY, "body", http->body, http->arena);
     data_key_free(key);
     callback.received_at_us = http->received_at_us;
@@ -89,67 +128,84 @@ static bool pack_callback(
 
 // Killed after the publish and before the 200: the vendor sends it again, and JetStream recognises
 // its id, which is derived from the body (tests/integration/faults/test_kill.py).
-static void store(CallbackEndpoint *endpoint, Str tenant, HttpRequest *http)
+static void store(Call *call)
 {
     char event_id[EVENT_ID_SIZE];
     char subject[SUBJECT_SIZE];
     Str payload = STR_EMPTY;
     Error err = {0};
-    if (!pack_callback(endpoint, tenant, http, event_id, &payload, &err)) {
-        metric_add(endpoint->refused, 1);
-        http_problem(http, 413, "too-large", "The callback is too large", NULL, "%s", err.text);
+    if (!pack_callback(call, event_id, &payload, &err)) {
+        call->endpoint->waiting--;
+        metric_add(call->endpoint->refused, 1);
+        http_problem(
+            call->http, 413, "too-large", "The callback is too large", NULL, "%s", err.text);
         return;
     }
-    Call *call = arena_zalloc(http->arena, sizeof *call);
-    *call = (Call){.endpoint = endpoint, .http = http};
-    endpoint->waiting++;
-    subject_inbound(subject, "sendgrid");
+    subject_inbound(subject, call->route.vendor->name);
     BusOut out = {.subject = subject, .event_id = str_from(event_id), .payload = payload};
-    bus_publish(endpoint->bus, &out, on_bus_acked, call);
+    bus_publish(call->endpoint->bus, &out, on_bus_acked, call);
 }
 
-// ---- checks ----
+// ---- checks before the body ----
 
-bool callback_route(Str path, Str *ret_tenant, Str *ret_vendor)
+bool callback_route(Str path, CallbackRoute *ret)
 {
     Str prefix = STR("/v1/inbound/");
+    Str vendor;
     if (!str_starts(path, prefix)) {
         return false;
     }
     Str rest = str_slice(path, prefix.len, path.len);
-    return str_split(&rest, '/', ret_tenant) && id_is_tenant(*ret_tenant) &&
-           (*ret_vendor = rest).len > 0 && str_find(rest, '/') < 0;
+    bool whole = str_split(&rest, '/', &ret->tenant) && id_is_tenant(ret->tenant) &&
+                 str_split(&rest, '/', &vendor);
+    ret->vendor = whole ? vendor_callback_find(vendor) : NULL;
+    ret->capability = rest;
+    // "a/" has an empty part, which is no capability.
+    bool parted = whole && (size_t)(vendor.ptr + vendor.len - path.ptr) < path.len;
+    return ret->vendor != NULL && str_find(rest, '/') < 0 && parted == (rest.len > 0);
 }
 
-// Checks before the body arrives, which do not reveal which tenants have a key.
-static bool check_headers(CallbackEndpoint *endpoint, HttpRequest *http)
+static bool has_headers(const VendorCallback *vendor, const HttpRequest *http)
 {
-    Str timestamp = http_header(http, TIMESTAMP_HEADER);
-    if (timestamp.len == 0 || http_header(http, SIGNATURE_HEADER).len == 0) {
-        answer_forbidden(
-            endpoint, http, "the headers " SIGNATURE_HEADER " and -Timestamp are needed");
+    for (size_t i = 0; vendor->needs_all && vendor->reads[i] != NULL; i++) {
+        if (http_header(http, vendor->reads[i]).len == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// These reveal nothing about which tenants have a key: every tenant has a capability.
+static bool check_head(CallbackEndpoint *endpoint, HttpRequest *http, const CallbackRoute *route)
+{
+    bool given = route->capability.len > 0;
+    if ((given || route->vendor->needs_capability) &&
+        !inbound_capability_fits(
+            endpoint->master, route->tenant, str_from(route->vendor->name), route->capability)) {
+        answer_rejected(
+            endpoint, http, route, REJECT_CAPABILITY,
+            "the path is not one that `stentor inbound url` has shown");
         return false;
     }
-    if (!sendgrid_is_timestamp(timestamp)) {
-        answer_forbidden(endpoint, http, "the timestamp does not have ten digits");
+    if (!has_headers(route->vendor, http)) {
+        answer_rejected(
+            endpoint, http, route, REJECT_UNSIGNED, "a header that the vendor sends is missing");
         return false;
     }
-    if (!sendgrid_is_fresh(timestamp, http->received_at_us, endpoint->max_age_s)) {
-        answer_forbidden(endpoint, http, "the timestamp is too old or in the future");
-        return false;
-    }
+    http->body_max =
+        route->vendor->body_max < http->body_max ? route->vendor->body_max : http->body_max;
     return true;
 }
 
 bool callback_admit(CallbackEndpoint *endpoint, HttpRequest *request)
 {
-    Str tenant = STR_EMPTY;
-    Str vendor = STR_EMPTY;
-    if (!callback_route(request->path, &tenant, &vendor)) {
+    CallbackRoute route;
+    if (!callback_route(request->path, &route)) {
         metric_add(endpoint->refused, 1);
         http_problem(
             request, 404, "not-found", "Not found", NULL,
-            "the path is /v1/inbound/<tenant>/sendgrid");
+            "the path is /v1/inbound/<tenant>/<vendor>/<capability>, as `stentor inbound url` "
+            "shows it");
         return false;
     }
     if (!str_eq(request->method, STR("POST"))) {
@@ -157,37 +213,162 @@ bool callback_admit(CallbackEndpoint *endpoint, HttpRequest *request)
         http_problem(request, 405, "method-not-allowed", "Only POST is allowed", NULL, "use POST");
         return false;
     }
-    return check_headers(endpoint, request);
-}
-
-// A path without a key costs as much and answers the same as a wrong key.
-static bool check_signature(CallbackEndpoint *endpoint, HttpRequest *http, Str tenant, Str vendor)
-{
-    const SendgridKey *key =
-        str_eq(vendor, STR("sendgrid")) ? inbound_keys_sendgrid(endpoint->keys, tenant) : NULL;
-    const SendgridKey *against = key != NULL ? key : inbound_keys_none(endpoint->keys);
-    bool good = sendgrid_verify(
-        against, http_header(http, TIMESTAMP_HEADER), http_header(http, SIGNATURE_HEADER),
-        http->body);
-    if (!good || key == NULL) {
-        answer_forbidden(
-            endpoint, http, "the signature does not match the tenant's key and this body");
-        return false;
-    }
-    http_request_known(http);
-    return true;
-}
-
-void callback_handle(CallbackEndpoint *endpoint, HttpRequest *request)
-{
-    Str tenant = STR_EMPTY;
-    Str vendor = STR_EMPTY;
-    (void)callback_route(request->path, &tenant, &vendor); // callback_admit has checked it
     if (!endpoint->ready(endpoint->ready_ctx) || endpoint->waiting >= CALLBACKS_MAX) {
         answer_unavailable(
             endpoint, request,
             "NATS cannot be reached, or too many callbacks are waiting; send it again");
-    } else if (check_signature(endpoint, request, tenant, vendor)) {
-        store(endpoint, tenant, request);
+        return false;
+    }
+    return check_head(endpoint, request, &route);
+}
+
+// ---- the signature ----
+
+static void reject(Call *call, RejectReason reason, const char *why)
+{
+    call->endpoint->waiting--;
+    answer_rejected(call->endpoint, call->http, &call->route, reason, why);
+}
+
+static void reject_verdict(Call *call, CallbackVerdict verdict)
+{
+    if (verdict == CALLBACK_STALE) {
+        reject(call, REJECT_STALE, "the signed time is too old or in the future");
+    } else if (verdict == CALLBACK_UNSIGNED) {
+        reject(call, REJECT_UNSIGNED, "the signature, or its time, does not have its form");
+    } else {
+        reject(
+            call, REJECT_BAD_SIGNATURE,
+            "the signature does not match the tenant's key and this body");
+    }
+}
+
+static void on_confirmed(void *ctx, Str body, const Error *err)
+{
+    (void)body;
+    Call *call = ctx;
+    if (err != NULL) {
+        call->endpoint->waiting--;
+        LOG(LOG_WARN, "a subscription of SNS was not confirmed; SNS asks again",
+            log_str("tenant", call->route.tenant), log_str("topic", call->sns.topic),
+            log_error(err));
+        answer_unavailable(call->endpoint, call->http, "SNS could not be asked; send it again");
+        return;
+    }
+    LOG(LOG_INFO, "a subscription of SNS is confirmed", log_str("tenant", call->route.tenant),
+        log_str("topic", call->sns.topic));
+    store(call);
+}
+
+// Its topic is on the tenant's list, which is the operator's word for it.
+static bool confirms(Call *call)
+{
+    if (!str_eq(call->sns.type, STR("SubscriptionConfirmation"))) {
+        return false;
+    }
+    if (!sns_is_pinned(call->sns.subscribe_url, call->sns.topic)) {
+        reject(call, REJECT_TOPIC, "'SubscribeURL' is not of the topic's own region");
+        return true;
+    }
+    sns_confirm(call->endpoint->sns, call->sns.subscribe_url, on_confirmed, call);
+    return true;
+}
+
+// A path without a key costs as much and answers the same as a wrong key.
+static void check_signature(Call *call, const CallbackKey *keys, size_t count, bool known)
+{
+    CallbackVerdict verdict = CALLBACK_BAD;
+    size_t which = 0;
+    bool good = call->route.vendor->verify(&call->request, keys, count, &verdict, &which);
+    if (!good || !known) {
+        reject_verdict(call, good ? CALLBACK_BAD : verdict);
+        return;
+    }
+    http_request_known(call->http);
+    metric_add(call->endpoint->fitted[which], 1);
+    call->key = arena_str(call->http->arena, keys[which].name);
+    if (!confirms(call)) {
+        store(call);
+    }
+}
+
+static void on_certificate(void *ctx, Str pem, const Error *err)
+{
+    Call *call = ctx;
+    if (err != NULL) {
+        call->endpoint->waiting--;
+        LOG(LOG_WARN, "the certificate of SNS was not fetched; SNS sends the message again",
+            log_str("tenant", call->route.tenant), log_str("topic", call->sns.topic),
+            log_error(err));
+        answer_unavailable(call->endpoint, call->http, "SNS could not be asked; send it again");
+        return;
+    }
+    CallbackKey key = {STR("fetched"), pem};
+    check_signature(call, &key, 1, true);
+}
+
+// Nothing is fetched for who does not know the capability and a topic of the list.
+static void check_sns(Call *call, InboundEntry *entry)
+{
+    CallbackKey keys[INBOUND_KEYS_MAX];
+    if (!sns_read(call->http->body, call->http->arena, &call->sns, NULL)) {
+        reject(call, REJECT_UNSIGNED, "the body is no message of SNS");
+        return;
+    }
+    if (entry == NULL || !inbound_keys_has_topic(entry, call->sns.topic)) {
+        reject(call, REJECT_TOPIC, "its topic is not on the tenant's list");
+        return;
+    }
+    size_t count = inbound_keys_in_force(entry, call->http->received_at_us, keys);
+    if (count > 0) {
+        check_signature(call, keys, count, true);
+    } else if (!sns_is_certificate_url(call->sns.certificate_url, call->sns.topic)) {
+        reject(call, REJECT_BAD_SIGNATURE, "'SigningCertURL' is not of the topic's own region");
+    } else {
+        sns_certificate(call->endpoint->sns, call->sns.certificate_url, on_certificate, call);
+    }
+}
+
+static void check_keys(Call *call, InboundEntry *entry)
+{
+    CallbackKey keys[INBOUND_KEYS_MAX];
+    size_t count =
+        entry == NULL ? 0 : inbound_keys_in_force(entry, call->http->received_at_us, keys);
+    if (count == 0) {
+        keys[0] = inbound_keys_none(call->endpoint->keys, call->route.vendor);
+    }
+    check_signature(call, keys, count == 0 ? 1 : count, count > 0);
+}
+
+static VendorPair *read_headers(const VendorCallback *vendor, HttpRequest *http, size_t *ret_count)
+{
+    VendorPair *pairs = arena_array(http->arena, READS_MAX, sizeof *pairs);
+    *ret_count = 0;
+    for (size_t i = 0; vendor->reads != NULL && vendor->reads[i] != NULL && i < READS_MAX; i++) {
+        pairs[(*ret_count)++] =
+            (VendorPair){str_from(vendor->reads[i]), http_header(http, vendor->reads[i])};
+    }
+    return pairs;
+}
+
+void callback_handle(CallbackEndpoint *endpoint, HttpRequest *http)
+{
+    Call *call = arena_zalloc(http->arena, sizeof *call);
+    *call = (Call){.endpoint = endpoint, .http = http};
+    (void)callback_route(http->path, &call->route); // callback_admit has checked it
+    const VendorCallback *vendor = call->route.vendor;
+    call->request = (CallbackRequest){
+        .url = http->path,
+        .body = http->body,
+        .received_at_us = http->received_at_us,
+        .max_age_s = endpoint->max_age_s,
+    };
+    call->request.headers = read_headers(vendor, http, &call->request.header_count);
+    endpoint->waiting++;
+    InboundEntry *entry = inbound_keys_find(endpoint->keys, call->route.tenant, vendor);
+    if (str_eq(str_from(vendor->name), STR("ses"))) {
+        check_sns(call, entry);
+    } else {
+        check_keys(call, entry);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One HTTP callback: route, key, signature, then sealed onto INBOUND; 200 only after JetStream has
-// it. Law: a body is not parsed here, and a body without a valid signature is not kept.
+// One HTTP callback: route, capability, key, signature, then sealed onto INBOUND; 200 only after
+// JetStream has it. Law: nothing of a body without a valid signature is kept but its hash.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -8,25 +8,37 @@
 #include "common/http/server.h"
 #include "common/service/metrics.h"
 #include "services/webhook-receiver/inbound_keys.h"
+#include "services/webhook-receiver/rejected.h"
+#include "services/webhook-receiver/sns_link.h"
 
-enum { CALLBACKS_MAX = 256 }; // waiting for JetStream's ack; beyond it 503
+enum { CALLBACKS_MAX = 256 }; // waiting for JetStream's ack or for SNS; beyond it 503
 
 typedef struct CallbackEndpoint {
     Bus *bus;
     MasterKey *master;
     const InboundKeys *keys;
-    int64_t max_age_s; // of the signed timestamp; 0: any
+    SnsLink *sns;
+    Rejected rejected;
+    int64_t max_age_s; // of the signed time; 0: any
     bool (*ready)(void *ctx);
     void *ready_ctx;
     Metric *taken;
     Metric *refused;
+    Metric *fitted[INBOUND_KEYS_MAX]; // by the key's place in the tenant's list
     size_t waiting;
 } CallbackEndpoint;
 
-// After the headers: checks path, method, timestamp. false: answered.
+void callback_init(CallbackEndpoint *endpoint, Metrics *metrics); // of one with its bus
+
+// After the headers: checks path, method, capability, headers. false: answered.
 bool callback_admit(CallbackEndpoint *endpoint, HttpRequest *request);
 void callback_handle(
     CallbackEndpoint *endpoint, HttpRequest *request); // an admitted request, with its body
 
-// "/v1/inbound/<tenant>/<vendor>". false: not such a path.
-bool callback_route(Str path, Str *ret_tenant, Str *ret_vendor);
+typedef struct CallbackRoute {
+    Str tenant;
+    const VendorCallback *vendor;
+    Str capability; // empty: the path has none
+} CallbackRoute;
+// "/v1/inbound/<tenant>/<vendor>[/<capability>]" of a known vendor. false: not such a path.
+bool callback_route(Str path, CallbackRoute *ret);

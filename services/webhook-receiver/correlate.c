@@ -2,9 +2,11 @@
 #include "services/webhook-receiver/correlate.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/map.h"
 #include "common/bus/events/status_event.h"
@@ -18,11 +20,11 @@
 #include "services/webhook-receiver/mail/mail_work.h"
 #include "stentor/v1/inbound.pb-c.h"
 
-// Few at once: a callback may hold SENDGRID_EVENTS_MAX events, all published in one turn of the
+// Few at once: a callback may hold CALLBACK_EVENTS_MAX events, all published in one turn of the
 // loop.
 enum { BATCH_MAX = 2, IN_FLIGHT_MAX = 2, OUTPUTS_MAX = 3, KEYS_MAX = 10000 };
 static_assert(
-    IN_FLIGHT_MAX * OUTPUTS_MAX * SENDGRID_EVENTS_MAX <= BUS_PENDING_MAX,
+    IN_FLIGHT_MAX * OUTPUTS_MAX * CALLBACK_EVENTS_MAX <= BUS_PENDING_MAX,
     "callbacks in flight have more events than the bus may hold");
 
 typedef struct Counters {
@@ -30,6 +32,8 @@ typedef struct Counters {
     Metric *ignored;
     Metric *unreadable;
     Metric *unknown; // without a notification id
+    Metric *late;    // old enough to be a repeat that STATUS would not recognise
+    Metric *machine;
     Metric *suppressed;
 } Counters;
 
@@ -50,18 +54,37 @@ struct Correlator {
 
 // ---- one event ----
 
-// A vendor event without an id of its own is known by its place in the callback, whose id is
-// derived from its bytes.
-static Str vendor_cause(const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
+// What makes an event the same when it comes again. SendGrid's ids are for ever; others' are not
+// (Mailgun's hold for a day), or there are none, so the message and the time stand beside them.
+// Without any it is known by its place in the callback, whose id is derived from its bytes.
+static Str vendor_cause(const CallbackEvent *event, const CallbackOrigin *origin, Arena *arena)
 {
-    return event->id.len > 0
-               ? event->id
+    if (str_eq(origin->vendor, STR("sendgrid")) && event->id.len > 0) {
+        return event->id;
+    }
+    Str id = event->id.len > 0 ? event->id : event->message_id;
+    id = id.len > 0 ? id : event->notification_id;
+    return id.len > 0 && event->at_us > 0
+               ? str_from(arena_printf(
+                     arena, STR_FMT "/" STR_FMT "/" STR_FMT "/%" PRId64, STR_ARG(origin->vendor),
+                     STR_ARG(origin->tenant), STR_ARG(id), event->at_us))
                : str_from(
                      arena_printf(arena, STR_FMT "/%zu", STR_ARG(origin->event_id), origin->index));
 }
 
+static int64_t event_time(const CallbackEvent *event, const CallbackOrigin *origin)
+{
+    return event->at_us > 0 ? event->at_us : origin->received_at_us;
+}
+
+bool correlate_is_late(const CallbackEvent *event, const CallbackOrigin *origin, int64_t now_us)
+{
+    int64_t age_us = now_us - event_time(event, origin);
+    return event->notification_id.len == 0 || age_us > CORRELATE_LATE_S * INT64_C(1000000);
+}
+
 static Stentor__V1__Meta *make_meta(
-    const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
+    const CallbackEvent *event, const CallbackOrigin *origin, Arena *arena)
 {
     Str cause = vendor_cause(event, origin, arena);
     char *id = arena_alloc(arena, EVENT_ID_SIZE);
@@ -71,16 +94,16 @@ static Stentor__V1__Meta *make_meta(
         .tenant = pb_text(arena, origin->tenant),
         .notification_id = pb_text(arena, event->notification_id),
         .causation_id = pb_text(arena, origin->event_id),
-        .at_us = event->at_us > 0 ? event->at_us : origin->received_at_us,
+        .at_us = event_time(event, origin),
     };
     Stentor__V1__Meta *meta = arena_alloc(arena, sizeof *meta);
     *meta = meta_make(&head);
     return meta;
 }
 
-// Number 0: the vendor does not name the attempt, so only the notification's status changes.
+// Number 0: a vendor's report is about the notification, whichever attempt brought it.
 static Stentor__V1__Attempt *make_attempt(
-    const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
+    const CallbackEvent *event, const CallbackOrigin *origin, Arena *arena)
 {
     Stentor__V1__Attempt *attempt = arena_alloc(arena, sizeof *attempt);
     stentor__v1__attempt__init(attempt);
@@ -89,12 +112,13 @@ static Stentor__V1__Attempt *make_attempt(
     attempt->outcome = (Stentor__V1__Outcome)event->outcome;
     attempt->enhanced_code = pb_text(arena, event->enhanced_code);
     attempt->text = pb_text(arena, event->text);
-    attempt->finished_at_us = event->at_us > 0 ? event->at_us : origin->received_at_us;
+    attempt->finished_at_us = event_time(event, origin);
+    attempt->machine = event->machine;
     return attempt;
 }
 
 Stentor__V1__NotificationStatus *correlate_status(
-    const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena)
+    const CallbackEvent *event, const CallbackOrigin *origin, Arena *arena)
 {
     StatusSpec spec = {
         .meta = make_meta(event, origin, arena),
@@ -108,26 +132,25 @@ Stentor__V1__NotificationStatus *correlate_status(
     return status;
 }
 
-void correlate_settle(
-    const BusOut *status, const CallbackOrigin *origin, const SendgridEvent *event, Arena *arena,
-    BusOut *ret)
+bool correlate_settle(
+    const CallbackEvent *event, const CallbackOrigin *origin, bool late, Arena *arena, BusOut *ret,
+    Error *err)
 {
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
     char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
+    Stentor__V1__NotificationStatus *status = correlate_status(event, origin, arena);
+    status->attempt->number = (uint32_t)event->attempt;
+    status->unpublished = late;
     subject_settle(subject, origin->tenant);
     event_id_derive(
         "settle", vendor_cause(event, origin, arena), str_from(status_name(event->status)),
         event_id);
-    *ret = (BusOut){
-        .subject = subject,
-        .event_id = str_from(event_id),
-        .payload = status->payload,
-        .traceparent = status->traceparent,
-    };
+    *ret = (BusOut){.subject = subject, .event_id = str_from(event_id)};
+    return event_pack(&status->base, arena, &ret->payload, err);
 }
 
 bool correlate_suppression(
-    const SendgridEvent *event, const CallbackOrigin *origin, Str hash_key,
+    const CallbackEvent *event, const CallbackOrigin *origin, Str hash_key,
     const Suppressions *known, Arena *arena, Stentor__V1__Suppression **ret)
 {
     // A full mailbox bounces too; only a permanent failure suppresses.
@@ -192,12 +215,16 @@ static bool open_callback(
     if (callback == NULL) {
         return false;
     }
+    if (callback->rejected[0] != '\0') {
+        return true; // kept for whoever asks why it was refused
+    }
     if (callback->meta == NULL || callback->body == NULL ||
         !id_is_tenant(str_from(callback->meta->tenant))) {
         return error_set(err, ERROR_PERMANENT, "the stored callback has no tenant or no body");
     }
     bool is_mail = str_eq(str_from(callback->vendor), STR(MAIL_VENDOR));
-    if (!is_mail && !str_eq(str_from(callback->vendor), STR("sendgrid"))) {
+    const VendorCallback *vendor = vendor_callback_find(str_from(callback->vendor));
+    if (!is_mail && vendor == NULL) {
         return error_set(
             err, ERROR_PERMANENT, "the stored callback is of unknown vendor '%.40s'",
             callback->vendor);
@@ -205,7 +232,8 @@ static bool open_callback(
     Str tenant = str_from(callback->meta->tenant);
     *ret_origin = (CallbackOrigin){
         .tenant = tenant,
-        .vendor = is_mail ? STR("smtp") : STR("sendgrid"), // a bounce is of what went by SMTP
+        .vendor =
+            is_mail ? STR("smtp") : str_from(vendor->name), // a bounce is of what went by SMTP
         .is_mail = is_mail,
         .event_id = str_from(callback->meta->event_id),
         .received_at_us = callback->received_at_us,
@@ -221,47 +249,69 @@ static void on_suppression_stored(void *ctx, const Error *err, uint64_t sequence
     delivery_held(ctx, err);
 }
 
-static bool emit_event(
-    Correlator *c, Delivery *delivery, const SendgridEvent *event, const CallbackOrigin *origin,
-    Error *err)
+static void emit_suppression(
+    Correlator *c, Delivery *delivery, const CallbackEvent *event, const CallbackOrigin *origin)
 {
     Stentor__V1__Suppression *suppression = NULL;
-    if (correlate_suppression(
+    if (!correlate_suppression(
             event, origin, master_hash_key(c->master), c->known, delivery->arena, &suppression)) {
-        delivery_hold(delivery);
-        suppression_store(
-            c->bus, c->known, suppression, delivery->message.traceparent, delivery->arena,
-            on_suppression_stored, delivery);
-        metric_add(c->counters.suppressed, 1);
+        return;
     }
+    delivery_hold(delivery);
+    suppression_store(
+        c->bus, c->known, suppression, delivery->message.traceparent, delivery->arena,
+        on_suppression_stored, delivery);
+    metric_add(c->counters.suppressed, 1);
+}
+
+// Opened or followed by a program: it proves that the vendor had the mail, and no more.
+static bool is_only_proof(const CallbackEvent *event)
+{
+    return event->machine && event->status == STATUS_OPENED;
+}
+
+static bool emit_event(
+    Correlator *c, Delivery *delivery, const CallbackEvent *event, const CallbackOrigin *origin,
+    Error *err)
+{
+    emit_suppression(c, delivery, event, origin);
     if (event->status == STATUS_NONE) {
         return true;
     }
-    if (event->notification_id.len == 0) {
-        metric_add(c->counters.unknown, 1);
-        LOG(LOG_INFO, "a vendor event names no notification of ours; it is ignored",
-            log_str("tenant", origin->tenant), log_str("sg_event_id", event->id),
-            log_text("status", status_name(event->status)));
+    bool machine = is_only_proof(event);
+    if (machine) {
+        metric_add(c->counters.machine, 1);
+    }
+    if (machine && event->notification_id.len == 0) {
         return true;
     }
+    bool late = !machine && correlate_is_late(event, origin, clock_now_us());
+    if (late) {
+        metric_add(event->notification_id.len == 0 ? c->counters.unknown : c->counters.late, 1);
+    }
     BusOut out = {0};
-    const Stentor__V1__NotificationStatus *status =
-        correlate_status(event, origin, delivery->arena);
-    if (!status_event(status, delivery->message.traceparent, delivery->arena, &out, err)) {
-        return false;
+    if (!machine && !late) {
+        const Stentor__V1__NotificationStatus *status =
+            correlate_status(event, origin, delivery->arena);
+        if (!status_event(status, delivery->message.traceparent, delivery->arena, &out, err)) {
+            return false;
+        }
+        delivery_emit(delivery, &out);
+        metric_add(c->counters.status[event->status], 1);
     }
     BusOut settle = {0};
-    correlate_settle(&out, origin, event, delivery->arena, &settle);
-    delivery_emit(delivery, &out);
+    if (!correlate_settle(event, origin, late, delivery->arena, &settle, err)) {
+        return false;
+    }
+    settle.traceparent = delivery->message.traceparent;
     delivery_emit(delivery, &settle);
-    metric_add(c->counters.status[event->status], 1);
     return true;
 }
 
 // Killed anywhere before the ack: the callback is redelivered and makes the same events with the
 // same ids (tests/integration/faults/test_kill.py).
 static bool correlate(
-    Correlator *c, Delivery *delivery, CallbackOrigin *origin, const SendgridBatch *batch,
+    Correlator *c, Delivery *delivery, CallbackOrigin *origin, const CallbackBatch *batch,
     Error *err)
 {
     metric_add(c->counters.ignored, (double)batch->ignored);
@@ -283,36 +333,12 @@ typedef struct MailReading {
     CallbackOrigin origin;
 } MailReading;
 
-static SendgridBatch as_batch(const CallbackBatch *mails, Arena *arena)
-{
-    SendgridBatch batch = {.ignored = mails->ignored, .unreadable = mails->unreadable};
-    batch.events = arena_array(arena, mails->count, sizeof *batch.events);
-    batch.count = mails->count;
-    for (size_t i = 0; i < mails->count; i++) {
-        const CallbackEvent *event = &mails->events[i];
-        batch.events[i] = (SendgridEvent){
-            .id = event->id,
-            .notification_id = event->notification_id,
-            .status = event->status,
-            .outcome = event->outcome,
-            .suppress = event->suppress,
-            .email = event->email,
-            .address_hash = event->address_hash,
-            .reason_code = event->reason_code,
-            .enhanced_code = event->enhanced_code,
-            .text = event->text,
-        };
-    }
-    return batch;
-}
-
 static void on_mail_worked(void *ctx, const CallbackBatch *mails, const Error *err)
 {
     MailReading *reading = ctx;
     Error bad = {0};
     if (err == NULL) {
-        SendgridBatch batch = as_batch(mails, reading->delivery->arena);
-        bool ok = correlate(reading->correlator, reading->delivery, &reading->origin, &batch, &bad);
+        bool ok = correlate(reading->correlator, reading->delivery, &reading->origin, mails, &bad);
         err = ok ? NULL : &bad;
     }
     delivery_settle(reading->delivery, err);
@@ -331,8 +357,8 @@ static void read_mail(Correlator *c, Delivery *delivery, const CallbackOrigin *o
 
 static void take(Correlator *c, Delivery *delivery)
 {
-    CallbackOrigin origin = {0};
-    SendgridBatch batch = {0};
+    CallbackOrigin origin = {0}; // of a rejected one no vendor: nothing is read
+    CallbackBatch batch = {0};
     Str body = STR_EMPTY;
     Error err = {0};
     bool ok = open_callback(c, delivery, &origin, &body, &err);
@@ -340,8 +366,9 @@ static void take(Correlator *c, Delivery *delivery)
         read_mail(c, delivery, &origin, body);
         return;
     }
-    ok = ok && sendgrid_events_parse(body, delivery->arena, &batch, &err) &&
-         correlate(c, delivery, &origin, &batch, &err);
+    const VendorCallback *vendor = ok ? vendor_callback_find(origin.vendor) : NULL;
+    ok = ok && (vendor == NULL || (vendor->events(body, delivery->arena, &batch, &err) &&
+                                   correlate(c, delivery, &origin, &batch, &err)));
     delivery_settle(delivery, ok ? NULL : &err);
 }
 
@@ -377,6 +404,12 @@ static void register_metrics(Counters *counters, Metrics *metrics)
     counters->unknown = metrics_counter(
         metrics, "stentor_webhook_receiver_events_unknown_total", "",
         "Vendor events that name no notification of ours");
+    counters->late = metrics_counter(
+        metrics, "stentor_webhook_receiver_events_late_total", "",
+        "Vendor events that the dispatcher publishes unless they came before");
+    counters->machine = metrics_counter(
+        metrics, "stentor_webhook_receiver_events_machine_total", "",
+        "Mails opened by a program, which change no status");
     counters->suppressed = metrics_counter(
         metrics, "stentor_webhook_receiver_suppressions_total", "",
         "Suppressions made from vendor events");

@@ -3,16 +3,22 @@
 // and sends the same events to the dispatcher on SETTLE: each proves that the vendor had the mail,
 // which settles a send whose outcome is unknown. A bounce, a complaint and an unsubscription also
 // make a suppression of the signing tenant. Law: a status event's id is derived from the vendor's
-// event id, so a callback that comes twice, or is read twice, has the effect of one.
+// event, so a callback that comes twice, or is read twice, has the effect of one. STATUS recognises
+// a repeat for two minutes; what is older than CORRELATE_LATE_S, or names no notification, is
+// published by the dispatcher instead, which remembers events for a week and finds mails by the
+// vendor's id.
 #pragma once
 
 #include "common/bus/consume/worker.h"
 #include "common/codec/seal.h"
 #include "common/model/suppressions.h"
 #include "common/service/metrics.h"
-#include "services/webhook-receiver/sendgrid_events.h"
+#include "common/vendor/vendor_callback.h"
 #include "stentor/v1/config.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
+
+// Half of the least window of duplicates: the clocks of vendors differ from ours.
+enum { CORRELATE_LATE_S = 60 };
 
 typedef struct Correlator Correlator;
 
@@ -34,18 +40,21 @@ typedef struct CallbackOrigin {
     int64_t received_at_us;
 } CallbackOrigin;
 
-// The STATUS event of one vendor event that has a notification id. Pure; all of it lives in
-// `arena`.
-Stentor__V1__NotificationStatus *correlate_status(
-    const SendgridEvent *event, const CallbackOrigin *origin, Arena *arena);
+// May STATUS have forgotten an earlier copy of it by now, or does it name no notification?
+bool correlate_is_late(const CallbackEvent *event, const CallbackOrigin *origin, int64_t now_us);
 
-// The same event for the dispatcher: the status's payload on ntf.settle.<tenant>, under its own id.
-void correlate_settle(
-    const BusOut *status, const CallbackOrigin *origin, const SendgridEvent *event, Arena *arena,
-    BusOut *ret);
+// The STATUS event of one vendor event. Pure; all of it lives in `arena`.
+Stentor__V1__NotificationStatus *correlate_status(
+    const CallbackEvent *event, const CallbackOrigin *origin, Arena *arena);
+
+// The same event for the dispatcher, on ntf.settle.<tenant> under its own id and with the attempt
+// that the vendor names. late: it is not published yet.
+bool correlate_settle(
+    const CallbackEvent *event, const CallbackOrigin *origin, bool late, Arena *arena, BusOut *ret,
+    Error *err);
 
 // The suppression that follows from the event. false: none, or it is known, or the address was
 // released since.
 bool correlate_suppression(
-    const SendgridEvent *event, const CallbackOrigin *origin, Str hash_key,
+    const CallbackEvent *event, const CallbackOrigin *origin, Str hash_key,
     const Suppressions *known, Arena *arena, Stentor__V1__Suppression **ret);

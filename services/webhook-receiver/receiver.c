@@ -30,6 +30,7 @@ typedef struct ReceiverOptions {
     int64_t lmtp_port;
     const char *lmtp_addresses;
     int64_t lmtp_connections;
+    const char *sns_origin;
 } ReceiverOptions;
 
 typedef struct Receiver {
@@ -48,6 +49,7 @@ typedef struct Receiver {
     OptOutEndpoint opt_out;
     LinkEndpoint links;
     LinkRevocations *revoked;
+    SnsLink *sns;
     bool stopping;
     int open; // parts that are not stopped, then not freed yet
 } Receiver;
@@ -60,17 +62,20 @@ static const Option OPTIONS[] = {
     {"STENTOR_WEBHOOK_PORT", OPTION_INT, offsetof(ReceiverOptions, port),
      "8090", 0, 65535, false,
      "its port; 0: any free one, named in the log"},
-    // A callback is one NATS message, whose maximum is 1 MB. SendGrid posts at most 768 KB.
+    // A callback is one NATS message, whose maximum is 1 MB.
     {"STENTOR_WEBHOOK_BODY_MAX", OPTION_INT, offsetof(ReceiverOptions, body_max),
      "901120", 1024, 901120, false,
      "largest callback in bytes; beyond it 413"},
     HTTP_LIMIT_ROWS("STENTOR_WEBHOOK", ReceiverOptions),
     {"STENTOR_WEBHOOK_MAX_AGE_S", OPTION_INT, offsetof(ReceiverOptions, max_age_s),
      "600", 0, 86400, false,
-     "largest age of a callback's signed timestamp, in seconds; beyond it 403; 0: any"},
+     "largest age of a callback's signed timestamp, in seconds; beyond it 401; 0: any"},
     {"STENTOR_WEBHOOK_MACHINE_S", OPTION_INT, offsetof(ReceiverOptions, machine_s),
      "10", 0, 3600, false,
      "seconds after a mail was due in which whoever opens it or follows a link counts as a machine; 0: none"},
+    {"STENTOR_WEBHOOK_SNS_ORIGIN", OPTION_TEXT, offsetof(ReceiverOptions, sns_origin),
+     "", 0, 0, false,
+     "http://host:port that stands for https://sns.<region>.amazonaws.com: a proxy's; empty: none"},
     {"STENTOR_LMTP_BIND", OPTION_TEXT, offsetof(ReceiverOptions, lmtp_bind),
      "", 0, 0, false,
      "address to take bounces and complaints on by LMTP, or the path of a UNIX socket; empty: off"},
@@ -240,14 +245,12 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
         .bus = bus,
         .master = service_master_key(r->service),
         .keys = r->keys,
+        .sns = r->sns,
         .max_age_s = o->max_age_s,
         .ready = can_take,
         .ready_ctx = r,
-        .taken = metrics_counter(
-            metrics, "stentor_webhook_receiver_callbacks_total", "", "Callbacks stored"),
-        .refused = metrics_counter(
-            metrics, "stentor_webhook_receiver_callbacks_refused_total", "", "Callbacks refused"),
     };
+    callback_init(&r->endpoint, metrics);
     r->opt_out = (OptOutEndpoint){
         .bus = bus,
         .known = r->suppressions,
@@ -266,6 +269,28 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
     config_mirror_on_ready(r->mirror, on_config_ready, r);
 }
 
+static void on_given_up(void *ctx)
+{
+    Receiver *r = ctx;
+    if (--r->open == 0) {
+        bounce_domains_free(r->domains);
+        free(r);
+    }
+}
+
+// Of a start that failed: what is open already closes on the loop.
+static void give_up(Receiver *r)
+{
+    r->open = 1 + (r->server != NULL ? 1 : 0) + (r->sns != NULL ? 1 : 0);
+    if (r->server != NULL) {
+        http_server_free(r->server, on_given_up, r);
+    }
+    if (r->sns != NULL) {
+        sns_link_free(r->sns, on_given_up, r);
+    }
+    on_given_up(r);
+}
+
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
 {
     const ReceiverOptions *o = options;
@@ -282,15 +307,15 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         .ctx = r,
     };
     r->server = http_server_new(service_loop(service), &http, err);
-    if (r->server == NULL) {
-        free(r);
+    r->sns = r->server == NULL ? NULL : sns_link_new(service_loop(service), o->sns_origin, err);
+    if (r->sns == NULL) {
+        give_up(r);
         return false;
     }
     r->domains = bounce_domains_new();
     build_intake(r, o);
     if (!start_lmtp(r, o, err)) {
-        bounce_domains_free(r->domains);
-        http_server_free(r->server, free, r);
+        give_up(r);
         return false;
     }
     build_parts(r, o);
@@ -318,8 +343,9 @@ static void on_part_stopped(void *ctx)
 {
     Receiver *r = ctx;
     if (--r->open == 0) {
-        r->open = 4;
+        r->open = 5;
         link_endpoint_close(&r->links, on_links_closed);
+        sns_link_free(r->sns, on_part_freed, r);
         config_mirror_free(r->mirror, on_part_freed, r);
         http_server_free(r->server, on_part_freed, r);
         correlator_free(r->correlator, on_part_freed, r);

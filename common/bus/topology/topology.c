@@ -14,7 +14,7 @@ enum { DAY_S = 86400 };
 // earlier entries of each subject for when the last one cannot be read. The server's window of
 // duplicates is one for all subjects of a stream; ids of EVENTS are chosen by applications, so
 // there it is the least that the server takes, and readers tell events apart by tenant, type and
-// id.
+// id. INBOUND's is as long as a callback's signature may be old: one that is captured counts once.
 // clang-format off
 static const StreamSpec streams[] = {
     {"REQUEST_CRITICAL",  "ntf.request.critical.*",  30 * DAY_S, 2 * GIB, 0, true,  NULL, 0},
@@ -27,7 +27,7 @@ static const StreamSpec streams[] = {
     {"RENDERED_LOW",      "ntf.rendered.low.*",       3 * DAY_S, 4 * GIB, 0, true,  NULL, 0},
     {"STATUS",            "ntf.status.>",            30 * DAY_S, 8 * GIB, 0, false, "live.status.>", 0},
     {"DEFERRED",          "ntf.deferred.>",          30 * DAY_S, 4 * GIB, 0, true,  NULL, 0},
-    {"INBOUND",           "ntf.inbound.>",           30 * DAY_S, 4 * GIB, 0, true,  NULL, 0},
+    {"INBOUND",           "ntf.inbound.>",           30 * DAY_S, 4 * GIB, 0, true,  NULL, 600 * 1000},
     {"SETTLE",            "ntf.settle.*",             7 * DAY_S, 1 * GIB, 0, true,  NULL, 0},
     {"CONFIG",            "cfg.>",                            0, 2 * GIB, 8, true,  NULL, 0},
     {"PEOPLE",            "ppl.*",                            0, 8 * GIB, 0, true,  NULL, 0},

@@ -56,8 +56,8 @@ static void print_one(const Cli *cli, const Callback *callback)
         body = json_stringn(callback->body.ptr, callback->body.len);
     }
     print_json_line(json_pack(
-        "{s:s, s:s, s:s, s:I, s:o}", "id", callback->event_id, "vendor", callback->vendor,
-        "received_at", at, "sequence", (json_int_t)callback->sequence, "body",
+        "{s:s, s:s, s:s, s:s, s:I, s:o}", "id", callback->event_id, "vendor", callback->vendor,
+        "key", callback->key, "received_at", at, "sequence", (json_int_t)callback->sequence, "body",
         body != NULL ? body : json_null()));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenant put, tenant show, tenant list, tenant sender-domain; inbound put: /v1/tenant of the tenant
-// that is named. A put is a merge patch of what its flags name. An operator's key changes what is
+// tenant put, tenant show, tenant list, tenant sender-domain: /v1/tenant of the tenant that is
+// named. A put is a merge patch of what its flags name. An operator's key changes what is
 // the operator's alone.
 #include <jansson.h>
 #include <string.h>
@@ -305,41 +305,4 @@ int cmd_tenant_sender_domain(Cli *cli)
     return cli_fail_as(
         cli, EXIT_USAGE,
         "usage: stentor tenant sender-domain add|remove TENANT DOMAIN, or list [TENANT]");
-}
-
-// ---- a vendor's key ----
-
-static int show_inbound(Cli *cli, const json_t *key)
-{
-    print_pairs(
-        cli,
-        (const char *const[]){
-            "tenant", api_client_text(key, "tenant", ""), "vendor",
-            api_client_text(key, "vendor", ""), "state", api_client_text(key, "state", ""), NULL});
-    return EXIT_DONE;
-}
-
-int cmd_inbound_put(Cli *cli)
-{
-    Error err = {0};
-    const char *vendor = args_word(&cli->args, 0);
-    const char *key = args_flag(&cli->args, "public-key");
-    bool revoked = args_has(&cli->args, "revoke");
-    if (strcmp(vendor, "sendgrid") != 0) {
-        (void)error_set(&err, ERROR_USAGE, "unknown vendor '%s' (known: sendgrid)", vendor);
-        return cli_fail(cli, &err);
-    }
-    if (!revoked && key == NULL) {
-        (void)error_set(
-            &err, ERROR_USAGE,
-            "--public-key is required: the verification key of the vendor's console");
-        return cli_fail(cli, &err);
-    }
-    json_t *body = json_pack("{s:b}", "revoked", revoked);
-    if (key != NULL) {
-        (void)json_object_set_new(body, "public_key", json_string(key));
-    }
-    return api_client_run(
-        cli, "PUT", arena_printf(cli->arena, "/v1/tenant/inbound-keys/%s", vendor), body,
-        show_inbound);
 }

@@ -5,17 +5,76 @@
 #include "common/api/config_read.h"
 #include "common/api/config_write.h"
 #include "common/api/precondition.h"
+#include "common/base/buf.h"
+#include "common/base/clock.h"
+#include "common/base/id.h"
 #include "common/bus/topology/topology.h"
+#include "common/codec/event.h"
+#include "common/codec/inbound_capability.h"
+#include "common/vendor/ses/sns.h"
+#include "common/vendor/vendor_callback.h"
 
-enum { PUBLIC_KEY_MAX = 4096 };
+enum {
+    PUBLIC_KEY_MAX = 4096,
+    SECRETS_MAX = 8,
+    TOPICS_MAX = 32,
+    NAME_MAX_BYTES = 64,
+    REFERENCE_MAX = 512,
+};
 
 // Lives in the request's arena.
 typedef struct Put {
     ApiCall *base;
     Bus *bus;
+    const VendorCallback *vendor;
     Precondition needs;
     Stentor__V1__InboundKey key;
 } Put;
+
+// ---- answers ----
+
+static json_t *tell_secrets(const Stentor__V1__InboundKey *key)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < key->n_secrets; i++) {
+        const Stentor__V1__InboundSecret *secret = key->secrets[i];
+        json_t *one = json_pack("{s:s, s:s}", "name", secret->name, "reference", secret->reference);
+        if (secret->not_after_us > 0) {
+            char at[CLOCK_RFC3339_SIZE];
+            clock_format(secret->not_after_us, at);
+            (void)json_object_set_new(one, "not_after", json_string(at));
+        }
+        (void)json_array_append_new(list, one);
+    }
+    return list;
+}
+
+// `key` NULL: there is none.
+static json_t *tell(
+    const ApiCall *call, const VendorCallback *vendor, const Stentor__V1__InboundKey *key)
+{
+    const InboundKeysApi *api = call->ctx;
+    char capability[INBOUND_CAPABILITY_SIZE];
+    inbound_capability(api->master, str_from(call->tenant), str_from(vendor->name), capability);
+    const char *state = key == NULL ? "none" : key->revoked ? "revoked" : "active";
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:o}", "tenant", call->tenant, "vendor", vendor->name, "state", state,
+        "path", json_sprintf("/v1/inbound/%s/%s/%s", call->tenant, vendor->name, capability));
+    if (key != NULL && key->public_key[0] != '\0') {
+        (void)json_object_set_new(object, "public_key", json_string(key->public_key));
+    }
+    if (key != NULL && key->n_secrets > 0) {
+        (void)json_object_set_new(object, "secrets", tell_secrets(key));
+    }
+    if (key != NULL && key->n_settings > 0) {
+        json_t *topics = json_array();
+        for (size_t i = 0; i < key->n_settings; i++) {
+            (void)json_array_append_new(topics, json_string(key->settings[i]->value));
+        }
+        (void)json_object_set_new(object, "topics", topics);
+    }
+    return object;
+}
 
 static void on_stored(void *ctx, const Error *err, Str payload, uint64_t sequence)
 {
@@ -31,11 +90,8 @@ static void on_stored(void *ctx, const Error *err, Str payload, uint64_t sequenc
     } else if (err != NULL) {
         api_answer_failure(put->base, err);
     } else {
-        const char *text = arena_printf(
-            put->base->http->arena, "{\"tenant\":\"%s\",\"vendor\":\"%s\",\"state\":\"%s\"}",
-            put->key.tenant, put->key.vendor, put->key.revoked ? "revoked" : "active");
         precondition_tag(put->base, sequence);
-        http_respond(put->base->http, 200, "application/json", str_from(text));
+        api_answer_json(put->base, 200, tell(put->base, put->vendor, &put->key));
     }
 }
 
@@ -68,6 +124,95 @@ static void on_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
         on_stored, put);
 }
 
+// ---- the body ----
+
+static void read_secret(Put *put, ApiBody *body, json_t *object, size_t i)
+{
+    Arena *arena = put->base->http->arena;
+    Str name = STR_EMPTY, reference = STR_EMPTY;
+    ApiBody inside = api_body_inside(body, object, arena_printf(arena, "secrets[%zu].", i));
+    Stentor__V1__InboundSecret *secret = arena_alloc(arena, sizeof *secret);
+    stentor__v1__inbound_secret__init(secret);
+    (void)api_read_text(&inside, "name", NAME_MAX_BYTES, &name);
+    (void)api_read_text(&inside, "reference", REFERENCE_MAX, &reference);
+    (void)api_read_time(&inside, "not_after", &secret->not_after_us);
+    if (!id_is_key(name)) {
+        (void)api_body_fail(&inside, "name", "1 to 64 of a-z, 0-9, '_' and '-'");
+    }
+    if (!str_starts(reference, STR("file:/")) && !str_starts(reference, STR("env:"))) {
+        (void)api_body_fail(
+            &inside, "reference", "where the webhook-receiver reads it: file:/path or env:NAME");
+    }
+    secret->name = arena_cstr(arena, name);
+    secret->reference = arena_cstr(arena, reference);
+    put->key.secrets[put->key.n_secrets++] = secret;
+    (void)api_body_inside_end(body, &inside);
+}
+
+static void read_secrets(Put *put, ApiBody *body)
+{
+    json_t *list = NULL;
+    if (api_read_array(body, "secrets", SECRETS_MAX, &list) && list != NULL) {
+        size_t count = json_array_size(list);
+        put->key.secrets = arena_array(put->base->http->arena, count, sizeof *put->key.secrets);
+        for (size_t i = 0; i < count; i++) {
+            read_secret(put, body, json_array_get(list, i), i);
+        }
+    }
+}
+
+static void add_topic(Put *put, ApiBody *body, const json_t *value, size_t i)
+{
+    static char name[] = "topic_arn";
+    Arena *arena = put->base->http->arena;
+    Str topic = str_of(json_string_value(value), json_string_length(value));
+    if (!json_is_string(value) || !sns_is_topic(topic)) {
+        (void)api_body_fail(
+            body, arena_printf(arena, "topics[%zu]", i), "arn:aws:sns:<region>:<account>:<name>");
+        return;
+    }
+    Stentor__V1__VendorSetting *setting = arena_alloc(arena, sizeof *setting);
+    stentor__v1__vendor_setting__init(setting);
+    setting->name = name;
+    setting->value = arena_cstr(arena, topic);
+    put->key.settings[put->key.n_settings++] = setting;
+}
+
+static void read_topics(Put *put, ApiBody *body)
+{
+    json_t *list = NULL;
+    bool sns = str_eq(str_from(put->vendor->name), STR("ses"));
+    if (!sns || !api_read_array(body, "topics", TOPICS_MAX, &list)) {
+        return; // of another vendor the field is unknown
+    }
+    size_t count = json_array_size(list);
+    put->key.settings = arena_array(put->base->http->arena, count, sizeof *put->key.settings);
+    for (size_t i = 0; i < count; i++) {
+        add_topic(put, body, json_array_get(list, i), i);
+    }
+    if (count == 0 && !put->key.revoked) {
+        (void)api_body_fail(
+            body, "topics", "required: the ARNs of the SNS topics that may call back");
+    }
+}
+
+static void check_needs(const Put *put, ApiBody *body)
+{
+    bool signs_publicly = str_eq(str_from(put->vendor->name), STR("sendgrid"));
+    bool sns = str_eq(str_from(put->vendor->name), STR("ses"));
+    bool has_key = put->key.public_key[0] != '\0';
+    if (signs_publicly && !put->key.revoked && !has_key && put->key.n_secrets == 0) {
+        (void)api_body_fail(
+            body, "public_key", "required: the public key as the vendor's console shows it");
+    }
+    if (!signs_publicly && has_key) {
+        (void)api_body_fail(body, "public_key", "is sendgrid's; the keys of others are `secrets`");
+    }
+    if (!signs_publicly && !sns && !put->key.revoked && put->key.n_secrets == 0) {
+        (void)api_body_fail(body, "secrets", "required: at least one {\"name\", \"reference\"}");
+    }
+}
+
 // false: answered.
 static bool read_key(Put *put)
 {
@@ -79,19 +224,71 @@ static bool read_key(Put *put)
     if (ok) {
         (void)api_read_text(&body, "public_key", PUBLIC_KEY_MAX, &key);
         (void)api_read_bool(&body, "revoked", &revoked);
-        if (!revoked && key.len == 0) {
-            (void)api_body_fail(
-                &body, "public_key", "required: the public key as the vendor's console shows it");
-        }
+        put->key.public_key = arena_cstr(arena, key);
+        put->key.revoked = revoked;
+        read_secrets(put, &body);
+        read_topics(put, &body);
+        check_needs(put, &body);
         ok = api_body_end(&body);
     }
-    put->key.public_key = arena_cstr(arena, key);
-    put->key.revoked = revoked;
     if (!ok) {
         api_answer_problem(put->base, &body.problem);
     }
     api_body_free(&body);
     return ok;
+}
+
+// ---- the routes ----
+
+// NULL: answered.
+static const VendorCallback *find_vendor(ApiCall *call)
+{
+    const VendorCallback *vendor = vendor_callback_find(call->params[0]);
+    if (vendor == NULL) {
+        Buf names;
+        buf_init(&names, 256);
+        for (size_t i = 0; vendor_callback_at(i) != NULL; i++) {
+            (void)buf_printf(&names, "%s%s", i > 0 ? ", " : "", vendor_callback_at(i)->name);
+        }
+        api_answer_missing(
+            call,
+            arena_printf(
+                call->http->arena, "such vendor (known: " STR_FMT ")", STR_ARG(buf_view(&names))));
+        buf_done(&names);
+    }
+    return vendor;
+}
+
+static void on_shown(void *ctx, Str payload, uint64_t sequence, const Error *err)
+{
+    ApiCall *call = ctx;
+    Error unreadable = {0};
+    const VendorCallback *vendor = vendor_callback_find(call->params[0]);
+    const Stentor__V1__InboundKey *key = NULL;
+    if (err == NULL && payload.len > 0) {
+        key = (const Stentor__V1__InboundKey *)event_unpack(
+            &stentor__v1__inbound_key__descriptor, payload, call->http->arena, &unreadable);
+        err = key == NULL ? &unreadable : NULL;
+    }
+    if (err != NULL) {
+        api_answer_failure(call, err);
+        return;
+    }
+    if (key != NULL) {
+        precondition_tag(call, sequence);
+    }
+    api_answer_json(call, 200, tell(call, vendor, key));
+}
+
+static void get_key(ApiCall *call)
+{
+    const InboundKeysApi *keys = call->ctx;
+    if (find_vendor(call) == NULL) {
+        return;
+    }
+    char *subject = arena_alloc(call->http->arena, SUBJECT_SIZE);
+    subject_config(subject, "inbound", str_from(call->tenant), call->params[0]);
+    config_read(keys->bus, subject, call->http->arena, on_shown, call);
 }
 
 static void put_key(ApiCall *base)
@@ -104,8 +301,8 @@ static void put_key(ApiCall *base)
     stentor__v1__inbound_key__init(&put->key);
     put->key.tenant = base->tenant;
     put->key.vendor = arena_cstr(arena, base->params[0]);
-    if (!str_eq(base->params[0], STR("sendgrid"))) {
-        api_answer_missing(base, "such vendor (known: sendgrid)");
+    put->vendor = find_vendor(base);
+    if (put->vendor == NULL) {
         return;
     }
     if (precondition_read(base, &put->needs) && read_key(put)) {
@@ -116,6 +313,7 @@ static void put_key(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
+    {"GET", "/v1/tenant/inbound-keys/{}", SCOPE_TENANTS_OPERATE, get_key, NULL, false},
     {"PUT", "/v1/tenant/inbound-keys/{}", SCOPE_TENANTS_OPERATE, put_key, NULL, true},
 };
 

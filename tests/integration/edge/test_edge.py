@@ -533,7 +533,7 @@ def is_full(client):
 def test_the_services_stand_behind_it(real):
     said = {path: real.post(b"{}", path=path, headers={"Authorization": ""})[0::2] for path in
             ("/v1/notifications", "/v1/batches", "/v1/templates", "/v1/inbound/acme/sendgrid", "/v1/opt-out/token")}
-    assert [status for status, _ in said.values()] == [401, 401, 401, 403, 404], said
+    assert [status for status, _ in said.values()] == [401, 401, 401, 401, 404], said
     assert all(problem["type"].startswith("urn:stentor:problem:") for _, problem in said.values())
 
 
@@ -546,11 +546,11 @@ def test_the_limit_of_an_address_counts_the_client_and_not_nginx(real):
         for forged in ("203.0.113.1", "127.0.0.2", "127.0.0.6"):
             got = answer_of(begin(real, callback, "127.0.0.5", **signed, **{"X-Forwarded-For": forged}))
             assert got[0] == 429, got
-        assert real.post(b"[]", path=callback, headers=signed)[0] == 403, "another address has its own places"
+        assert real.post(b"[]", path=callback, headers=signed)[0] == 401, "another address has its own places"
         # A service's own port: the word of a caller that is not nginx is not believed either.
         connection = http.client.HTTPConnection("127.0.0.1", real.webhook_port, timeout=10)
         connection.request("POST", callback, b"[]", {**signed, "X-Forwarded-For": "127.0.0.5"})
-        assert connection.getresponse().status == 403
+        assert connection.getresponse().status == 401
         connection.close()
     finally:
         for client in slow:

@@ -76,6 +76,7 @@ HOW = {
     "dispatcher:worker.letter_stored": [How("poison.rendered")],
     "dispatcher.outcome_committed": [How("single"), How("retry"), How("rejected")],
     "dispatcher.taken_over": [How("single", after="dispatcher.claimed")],
+    "dispatcher.late_noted": [How("callback")],
     "dispatcher.released": [How(drain=True)],
     "smtp.answered": [How("single"), How("retry"), How("rejected")],
     "digest-flusher": [How("scheduled")],

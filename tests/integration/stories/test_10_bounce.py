@@ -36,7 +36,7 @@ def bounced(user, provider, address):
     notification = user.send(to=address, **WELCOME)
     user.status(notification, wait="sent")
     bounce = event(notification, "bounce", 2, email=address, type="bounce", status="5.1.1", reason=f"550 5.1.1 unknown {address}")
-    assert provider.call(bounce, signed=b"[]") == 403
+    assert provider.call(bounce, signed=b"[]") == 401
     assert [provider.call(bounce), provider.call(bounce)] == [200, 200]
     row = user.status(notification, wait="bounced")
     assert row["status"] == "bounced" and address not in json.dumps(row)

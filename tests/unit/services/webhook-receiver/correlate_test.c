@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/bus/events/suppression_event.h"
+#include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "services/webhook-receiver/callback.h"
 #include "services/webhook-receiver/correlate.h"
@@ -22,9 +23,9 @@ static const CallbackOrigin ORIGIN = {
     .index = 3,
     .received_at_us = 77};
 
-static SendgridEvent bounce(const char *id)
+static CallbackEvent bounce(const char *id)
 {
-    return (SendgridEvent){
+    return (CallbackEvent){
         .id = str_from(id),
         .notification_id = STR(NTF),
         .message_id = STR("m1"),
@@ -41,7 +42,7 @@ static void an_event_becomes_the_status_of_its_notification(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
-    SendgridEvent event = bounce("e1");
+    CallbackEvent event = bounce("e1");
     const Stentor__V1__NotificationStatus *status = correlate_status(&event, &ORIGIN, arena);
     assert_string_equal(status->meta->tenant, "acme");
     assert_string_equal(status->meta->notification_id, NTF);
@@ -62,7 +63,7 @@ static void the_id_comes_from_the_vendors_event_so_that_a_repeat_is_one(void **s
 {
     (void)state;
     Arena *arena = arena_new(0);
-    SendgridEvent event = bounce("e1");
+    CallbackEvent event = bounce("e1");
     CallbackOrigin elsewhere = ORIGIN;
     elsewhere.event_id = STR("another-callback");
     elsewhere.index = 9;
@@ -73,11 +74,40 @@ static void the_id_comes_from_the_vendors_event_so_that_a_repeat_is_one(void **s
     arena_free(arena);
 }
 
-static void an_event_without_an_id_is_known_by_its_place(void **state)
+static const char *status_id(CallbackEvent event, CallbackOrigin origin, Arena *arena)
+{
+    return correlate_status(&event, &origin, arena)->meta->event_id;
+}
+
+// Row C57: vendor, message or event id, type and when it occurred.
+static void of_other_vendors_message_time_and_kind_make_the_event(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
-    SendgridEvent event = bounce("");
+    CallbackOrigin origin = ORIGIN, repeat = ORIGIN, other = ORIGIN;
+    origin.vendor = repeat.vendor = STR("postmark");
+    other.vendor = STR("resend");
+    repeat.event_id = STR("another-callback");
+    repeat.index = 0;
+    CallbackEvent event = bounce(""), later = bounce(""), elsewhere = bounce(""),
+                  opened = bounce("");
+    later.at_us++;
+    elsewhere.message_id = STR("m2");
+    opened.status = STATUS_OPENED;
+    const char *id = status_id(event, origin, arena);
+    assert_string_equal(status_id(event, repeat, arena), id);
+    assert_string_not_equal(status_id(event, other, arena), id);
+    assert_string_not_equal(status_id(later, origin, arena), id);
+    assert_string_not_equal(status_id(elsewhere, origin, arena), id);
+    assert_string_not_equal(status_id(opened, origin, arena), id);
+    arena_free(arena);
+}
+
+static void an_event_without_a_time_is_known_by_its_place(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    CallbackEvent event = bounce("");
     event.at_us = 0;
     CallbackOrigin next = ORIGIN;
     next.index++;
@@ -93,32 +123,53 @@ static void an_event_without_an_id_is_known_by_its_place(void **state)
 static void the_dispatcher_gets_the_same_under_an_id_of_its_own(void **state)
 {
     (void)state;
-    Arena *arena = arena_new(0);
-    SendgridEvent event = bounce("e1");
-    BusOut status = {
-        .subject = "ntf.status.acme.email.bounced",
-        .event_id = STR("the status's id"),
-        .payload = STR("packed"),
-        .traceparent = STR("00-trace")};
-    BusOut settle = {0};
-    correlate_settle(&status, &ORIGIN, &event, arena, &settle);
-    char expected[EVENT_ID_SIZE];
-    event_id_derive("settle", STR("e1"), STR("bounced"), expected);
-    assert_string_equal(settle.subject, "ntf.settle.acme");
-    assert_true(str_eq(settle.event_id, str_from(expected)));
-    assert_true(str_eq(settle.payload, STR("packed")));
-    assert_true(str_eq(settle.traceparent, STR("00-trace")));
-    assert_int_equal(settle.header_count, 0);
-    arena_free(arena);
+    for (int late = 0; late < 2; late++) {
+        Arena *arena = arena_new(0);
+        CallbackEvent event = bounce("e1");
+        event.attempt = 2;
+        event.machine = true;
+        BusOut settle = {0};
+        assert_true(correlate_settle(&event, &ORIGIN, late == 1, arena, &settle, NULL));
+        char expected[EVENT_ID_SIZE];
+        event_id_derive("settle", STR("e1"), STR("bounced"), expected);
+        assert_string_equal(settle.subject, "ntf.settle.acme");
+        assert_true(str_eq(settle.event_id, str_from(expected)));
+        const Stentor__V1__NotificationStatus *status =
+            (const Stentor__V1__NotificationStatus *)event_unpack(
+                &stentor__v1__notification_status__descriptor, settle.payload, arena, NULL);
+        assert_non_null(status);
+        assert_string_equal(status->meta->event_id, status_id(event, ORIGIN, arena));
+        assert_int_equal(status->attempt->number, 2);
+        assert_true(status->attempt->machine);
+        assert_int_equal(status->unpublished, late);
+        arena_free(arena);
+    }
 }
 
-static void a_path_names_tenant_and_vendor(void **state)
+static void an_event_is_late_when_status_may_have_forgotten_it(void **state)
 {
     (void)state;
-    Str tenant = STR_EMPTY;
-    Str vendor = STR_EMPTY;
-    assert_true(callback_route(STR("/v1/inbound/acme/sendgrid"), &tenant, &vendor));
-    assert_true(str_eq(tenant, STR("acme")) && str_eq(vendor, STR("sendgrid")));
+    CallbackEvent event = bounce("e1"), untimed = bounce("e1"), nameless = bounce("e1");
+    int64_t late_us = CORRELATE_LATE_S * INT64_C(1000000);
+    untimed.at_us = 0;
+    nameless.notification_id = STR_EMPTY;
+    assert_false(correlate_is_late(&event, &ORIGIN, event.at_us + late_us));
+    assert_true(correlate_is_late(&event, &ORIGIN, event.at_us + late_us + 1));
+    assert_false(correlate_is_late(&untimed, &ORIGIN, ORIGIN.received_at_us + late_us));
+    assert_true(correlate_is_late(&untimed, &ORIGIN, ORIGIN.received_at_us + late_us + 1));
+    assert_true(correlate_is_late(&nameless, &ORIGIN, nameless.at_us));
+}
+
+static void a_path_names_tenant_vendor_and_capability(void **state)
+{
+    (void)state;
+    CallbackRoute route;
+    assert_true(callback_route(STR("/v1/inbound/acme/sendgrid"), &route));
+    assert_true(str_eq(route.tenant, STR("acme")) && route.capability.len == 0);
+    assert_string_equal(route.vendor->name, "sendgrid");
+    assert_true(callback_route(STR("/v1/inbound/acme/postmark/abc"), &route));
+    assert_string_equal(route.vendor->name, "postmark");
+    assert_true(str_eq(route.capability, STR("abc")));
     static const char *const BAD[] = {
         "",
         "/",
@@ -129,11 +180,15 @@ static void a_path_names_tenant_and_vendor(void **state)
         "/v1/inbound//sendgrid",
         "/v1/inbound/ACME/sendgrid",
         "/v1/inbound/acme/sendgrid/",
+        "/v1/inbound/acme/sendgrid/abc/",
+        "/v1/inbound/acme/sendgrid//",
+        "/v1/inbound/acme/pigeon",
+        "/v1/inbound/acme/rejected",
         "/v1/inbound/a.b/sendgrid",
         "/v2/inbound/acme/sendgrid",
     };
     for (size_t i = 0; i < sizeof BAD / sizeof BAD[0]; i++) {
-        if (callback_route(str_from(BAD[i]), &tenant, &vendor)) {
+        if (callback_route(str_from(BAD[i]), &route)) {
             fail_msg("taken: %s", BAD[i]);
         }
     }
@@ -141,7 +196,7 @@ static void a_path_names_tenant_and_vendor(void **state)
 
 static const Str HASH_KEY = {"0123456789abcdef0123456789abcdef", 32};
 
-static bool suppresses(const SendgridEvent *event, const Suppressions *known, BusOut *ret)
+static bool suppresses(const CallbackEvent *event, const Suppressions *known, BusOut *ret)
 {
     Arena *arena = arena_new(0);
     Stentor__V1__Suppression *entry = NULL;
@@ -159,7 +214,7 @@ static void a_bounce_suppresses_the_address_unless_it_was_released_since(void **
 {
     (void)state;
     Suppressions *known = suppressions_new();
-    SendgridEvent event = bounce("e1");
+    CallbackEvent event = bounce("e1");
     BusOut out;
     event.suppress = SUPPRESSION_HARD_BOUNCE;
     event.email = STR("Alice@Example.com");
@@ -179,7 +234,7 @@ static void only_what_is_for_good_and_has_an_address_suppresses(void **state)
     (void)state;
     Suppressions *known = suppressions_new();
     BusOut out;
-    SendgridEvent event = bounce("e1");
+    CallbackEvent event = bounce("e1");
     event.email = STR("alice@example.com");
     assert_false(suppresses(&event, known, &out));
     event.suppress = SUPPRESSION_HARD_BOUNCE;
@@ -197,9 +252,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_event_becomes_the_status_of_its_notification),
         cmocka_unit_test(the_id_comes_from_the_vendors_event_so_that_a_repeat_is_one),
-        cmocka_unit_test(an_event_without_an_id_is_known_by_its_place),
+        cmocka_unit_test(of_other_vendors_message_time_and_kind_make_the_event),
+        cmocka_unit_test(an_event_without_a_time_is_known_by_its_place),
         cmocka_unit_test(the_dispatcher_gets_the_same_under_an_id_of_its_own),
-        cmocka_unit_test(a_path_names_tenant_and_vendor),
+        cmocka_unit_test(an_event_is_late_when_status_may_have_forgotten_it),
+        cmocka_unit_test(a_path_names_tenant_vendor_and_capability),
         cmocka_unit_test(a_bounce_suppresses_the_address_unless_it_was_released_since),
         cmocka_unit_test(only_what_is_for_good_and_has_an_address_suppresses),
     };
