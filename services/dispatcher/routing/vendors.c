@@ -146,7 +146,9 @@ static VendorPlace *before_of(Vendors *vendors, const VendorPlace *place)
         return NULL;
     }
     const CredentialEntry *before = routes_predecessor(vendors->routes, entry);
-    return before != NULL ? place_of(vendors, before) : NULL;
+    bool replaced = before != NULL &&
+                    before->state == STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_SUPERSEDED;
+    return replaced ? place_of(vendors, before) : NULL;
 }
 
 static VendorPlace *place_in_use(Vendors *vendors, const CredentialEntry *entry)
@@ -527,10 +529,13 @@ static double read_routes(void *ctx)
 
 Vendors *vendors_new(const VendorsParts *parts, Error *err)
 {
+    // An address of the operator's network is no vendor's; this machine may have a double of one.
+    const HttpGuard guard = {.allow_loopback = true};
     // Each vendor keeps to its own number of calls, so a call waits here for nothing but its own
     // vendor's, unless very many vendors are busy at once.
     HttpClient *client = http_client_new(
-        parts->loop, &(HttpClientOptions){.calls = CALLS_MAX, .ca_file = parts->ca_file}, err);
+        parts->loop,
+        &(HttpClientOptions){.guard = &guard, .calls = CALLS_MAX, .ca_file = parts->ca_file}, err);
     Vendors *vendors = xcalloc(1, sizeof *vendors);
     vendors->parts = *parts;
     vendors->secrets = client == NULL ? NULL

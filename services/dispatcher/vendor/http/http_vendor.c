@@ -109,8 +109,8 @@ static VendorAnswer read_answer(Sending *sending, const HttpCall *call, const Ht
 // An answer that was cut is judged by its status when that says whether the mail was taken.
 static bool is_answer(const HttpAnswer *got)
 {
-    return got->outcome == HTTP_ANSWERED ||
-           (got->outcome == HTTP_UNKNOWN && got->status >= 200 && got->status < 500);
+    return http_certainty(got) == HTTP_SURELY_ANSWERED &&
+           (got->outcome == HTTP_ANSWERED || got->status < 500);
 }
 
 // Whether the vendor took a mail whose answer never came.
@@ -149,7 +149,7 @@ static SendResult judge(Sending *sending, const HttpCall *call, const HttpAnswer
         if (result.code.len == 0) {
             result.code = str_from(arena_printf(sending->arena, "%d", got->status));
         }
-    } else if (got->outcome == HTTP_NEVER_SENT) {
+    } else if (http_certainty(got) == HTTP_SURELY_UNSENT) {
         bool stopped = got->err.kind == ERROR_CANCELLED;
         result.state = stopped ? SEND_RELEASED : SEND_UNSENT;
     }
@@ -254,6 +254,7 @@ static void call(Sending *sending, const VendorRequest *request)
         .connect_ms = own->connect_ms,
         .idle_ms = own->whole_ms,
         .whole_ms = own->whole_ms,
+        .lane = sending->mail != NULL ? (int)sending->mail->lane - PRIORITY_CRITICAL : 0,
         .on_piece = on_piece,
         .on_done = on_call_done,
         .ctx = sending,
