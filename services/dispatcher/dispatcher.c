@@ -222,6 +222,9 @@ void dispatcher_warn(const Dispatcher *dispatcher, Buf *warning)
         health_describe(vendor->name, &own, warning);
     }
     send_domains_warn(directory_send_domains(dispatcher->directory), warning);
+    if (dispatcher->parts.vendors != NULL) {
+        vendors_warn(dispatcher->parts.vendors, warning);
+    }
 }
 
 static void part_closed(Dispatcher *dispatcher)

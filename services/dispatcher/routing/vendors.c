@@ -521,6 +521,40 @@ static VendorPlace *open_smtp(Vendors *vendors)
     return place;
 }
 
+static double read_down(void *ctx)
+{
+    const Vendors *vendors = ctx;
+    double down = 0;
+    Str name;
+    void *value;
+    for (size_t i = 0; map_next(vendors->places, &i, &name, &value);) {
+        const VendorPlace *place = value;
+        down += place->api != NULL && place->down_since_us > 0 ? 1 : 0;
+    }
+    return down;
+}
+
+void vendors_warn(const Vendors *vendors, Buf *warning)
+{
+    enum { LINES_MAX = 10 };
+    Str name;
+    void *value;
+    int lines = 0;
+    for (size_t i = 0; lines < LINES_MAX && map_next(vendors->places, &i, &name, &value);) {
+        const VendorPlace *place = value;
+        if (place->api == NULL || place->down_since_us == 0) {
+            continue;
+        }
+        char since[CLOCK_RFC3339_SIZE];
+        clock_format(place->down_since_us, since);
+        buf_printf(
+            warning, "%s%s with credential %s of %s fails since %s: %s",
+            warning->len > 0 ? "; " : "", place->vendor.name, place->credential, place->owner,
+            since, place->reason);
+        lines++;
+    }
+}
+
 static double read_routes(void *ctx)
 {
     const Vendors *vendors = ctx;
@@ -564,6 +598,11 @@ Vendors *vendors_new(const VendorsParts *parts, Error *err)
         metrics_gauge_fn(
             parts->metrics, "stentor_dispatcher_routes", "",
             "Routes of vendors that CONFIG has, of all tenants", read_routes, vendors);
+        metrics_gauge_fn(
+            parts->metrics, "stentor_dispatcher_vendors_down", "",
+            "Vendors' HTTP APIs that fail or refuse their credential, and are left alone for a "
+            "while",
+            read_down, vendors);
     }
     vendors->open = 1;
     vendors->smtp = open_smtp(vendors);

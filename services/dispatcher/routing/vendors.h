@@ -36,6 +36,8 @@ bool vendors_changed(
     Vendors *vendors, Str kind, Str tenant, Str key, const BusMessage *message, Error *err);
 // Every few seconds: stores what the breakers found.
 void vendors_tick(Vendors *vendors);
+// What fails, for /readyz, with ';' between; nothing: all is well.
+void vendors_warn(const Vendors *vendors, Buf *warning);
 // Answers mails that were not started with SEND_RELEASED, from now on.
 void vendors_drain(Vendors *vendors);
 // After the last answer. on_stopped: all is closed; then vendors_free().

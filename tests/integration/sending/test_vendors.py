@@ -57,6 +57,9 @@ def test_a_mail_goes_through_the_first_vendor_of_its_route(world):
     assert world.routing.rows(notification) == [(1, "postmark", "sent", 0)]
     mail, = postmark.mails
     assert mail.notification == notification and "Alice" in mail.html + mail.text and sendgrid.mails == [] and not postmark.refused
+    stored = world.routing.nats.message("STATUS", last_by_subj="ntf.status.acme.email.sent")
+    attempt = world.routing.types.NotificationStatus.FromString(stored[1]).attempt
+    assert (attempt.vendor, attempt.credential, attempt.route, attempt.vendor_message_id) == ("postmark", *[domain.split(".")[0]] * 2, mail.id)
     key, message, credential = world.pipeline.postgres.query(
         "SELECT vendor_key, vendor_message_id, credential FROM dispatcher.ledger WHERE notification_id = %s", notification)[0]
     assert key == f"{notification}-1" and message == mail.id and credential == domain.split(".")[0]

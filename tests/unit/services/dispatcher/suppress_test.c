@@ -51,10 +51,28 @@ static void only_a_terminal_word_about_the_address_suppresses(void **state)
     }
 }
 
+// A vendor with an HTTP API has codes of its own: what it said was judged when it said it.
+static void the_stored_class_counts_where_there_is_one(void **state)
+{
+    (void)state;
+    LedgerRow row = {.vendor = STR("sendgrid"), .state = LEDGER_FAILED, .rung = -1};
+    row.code = STR("400");
+    row.reply_class = STR("bad_address");
+    assert_int_equal(suppress_reason(&row), SUPPRESSION_INVALID_ADDRESS);
+    row.enhanced = STR("5.1.1");
+    assert_int_equal(suppress_reason(&row), SUPPRESSION_HARD_BOUNCE);
+    row.code = STR("550");
+    row.reply_class = STR("terminal");
+    assert_int_equal(suppress_reason(&row), SUPPRESSION_NONE);
+    row.reply_class = STR("elsewhere"); // the vendor's own list
+    assert_int_equal(suppress_reason(&row), SUPPRESSION_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_a_terminal_word_about_the_address_suppresses),
+        cmocka_unit_test(the_stored_class_counts_where_there_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

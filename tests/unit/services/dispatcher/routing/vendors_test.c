@@ -274,6 +274,12 @@ static void a_vendor_that_fails_is_passed_and_tried_again_later(void **state)
     VendorPlace *postmark = choose(stage)->targets[0];
     fail_times(stage, postmark, BREAKER_IN_ROW);
     assert_false(vendor_is_up(postmark, clock_now_us()));
+    Buf warning;
+    buf_init(&warning, 1000);
+    vendors_warn(stage->vendors, &warning);
+    assert_non_null(strstr(buf_c(&warning), "postmark with credential main of acme fails since 2"));
+    assert_non_null(strstr(buf_c(&warning), "connection refused"));
+    buf_done(&warning);
     assert_true(vendor_due_us(postmark, clock_now_us()) > clock_now_us());
     (void)choose(stage);
     assert_string_equal(order(stage), "sendgrid");
