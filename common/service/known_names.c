@@ -155,6 +155,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_RENDERER_TEMPLATES",
     "STENTOR_RENDERER_PUBLIC_URL",
     // webhook-receiver
+    "STENTOR_VENDOR_ADDRESSES",
     "STENTOR_VENDOR_CALLS",
     "STENTOR_VENDOR_CALL_MS",
     "STENTOR_VENDOR_CA_FILE",

@@ -19,7 +19,7 @@ typedef struct Options {
     int64_t smtp_connections, smtp_mails, smtp_connect_ms, smtp_command_ms, smtp_data_ms,
         smtp_idle_ms;
     int64_t vendor_calls, vendor_connect_ms, vendor_call_ms;
-    const char *vendor_ca_file, *secret_dirs;
+    const char *vendor_ca_file, *vendor_addresses, *secret_dirs;
     const char *mail_from, *mail_domain, *feedback_sender;
     const char *unknown, *ladder;
     int64_t lease_ms, batch, in_flight, tenant_percent;
@@ -58,6 +58,8 @@ static const Option table[] = {
      "longest wait for the end of a call; a mail that went out then has an unknown outcome"},
     {"STENTOR_VENDOR_CA_FILE",        OPTION_TEXT, offsetof(Options, vendor_ca_file),   "", 0, 0, false,
      "certificates of vendors' HTTP APIs to trust instead of the system's"},
+    {"STENTOR_VENDOR_ADDRESSES",      OPTION_TEXT, offsetof(Options, vendor_addresses), "", 0, 0, false,
+     "addresses that vendors' HTTP APIs may have beside public ones: private, loopback (http too), or both with a ','"},
     {SECRET_DIRS_OPTION,              OPTION_TEXT, offsetof(Options, secret_dirs),      SECRET_DIRS_DEFAULT, 0, 0, false,
      SECRET_DIRS_HELP},
     {"STENTOR_MAIL_FROM",             OPTION_TEXT, offsetof(Options, mail_from),        "Stentor <no-reply@localhost>", 0, 0, false,
@@ -269,9 +271,31 @@ static void open_cleanup(State *state, const Options *options)
     });
 }
 
+static bool read_addresses(const char *list, HttpGuard *ret, Error *err)
+{
+    Str rest = str_from(list);
+    Str word = STR_EMPTY;
+    while (rest.len > 0 && str_split(&rest, ',', &word)) {
+        word = str_trim(word);
+        ret->allow_private |= str_eq(word, STR("private"));
+        ret->allow_loopback |= str_eq(word, STR("loopback"));
+        if (!str_eq(word, STR("private")) && !str_eq(word, STR("loopback"))) {
+            return error_set(
+                err, ERROR_CONFIG,
+                "STENTOR_VENDOR_ADDRESSES has '" STR_FMT "', which is neither private nor loopback",
+                STR_ARG(str_slice(word, 0, 40)));
+        }
+    }
+    return true;
+}
+
 static Vendors *open_vendors(const DispatcherParts *parts, const Options *options, Error *err)
 {
     const char *ca_file = options->vendor_ca_file;
+    HttpGuard guard = {0};
+    if (!read_addresses(options->vendor_addresses, &guard, err)) {
+        return NULL;
+    }
     return vendors_new(
         &(VendorsParts){
             .loop = parts->loop,
@@ -283,6 +307,7 @@ static Vendors *open_vendors(const DispatcherParts *parts, const Options *option
             .connect_ms = options->vendor_connect_ms,
             .call_ms = options->vendor_call_ms,
             .ca_file = ca_file[0] != '\0' ? ca_file : NULL,
+            .guard = guard,
             .metrics = parts->metrics,
             .secret_dirs = options->secret_dirs,
         },

@@ -8,6 +8,7 @@
 // for a call), connects=N.
 #include <jansson.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,6 +218,7 @@ int main(int argc, char **argv)
     HttpClientOptions options = {.calls = 1024};
     bool quiet = false, freed = false;
     read_options(argc, argv, &options, &guard, &quiet);
+    signal(SIGPIPE, SIG_IGN); // as in a service
     uv_loop_init(&loop);
     Error err = {0};
     HttpClient *client = http_client_new(&loop, &options, &err);

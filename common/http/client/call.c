@@ -115,7 +115,7 @@ size_t http_call_headers(const HttpCall *call, HttpAnswerHeader *ret, size_t max
 {
     size_t count = 0;
     struct curl_header *header = NULL;
-    while (count < max &&
+    while (count < max && call->begun &&
            (header = curl_easy_nextheader(call->easy, CURLH_HEADER, -1, header)) != NULL) {
         ret[count++] = (HttpAnswerHeader){str_from(header->name), str_from(header->value)};
     }

@@ -563,13 +563,12 @@ static double read_routes(void *ctx)
 
 Vendors *vendors_new(const VendorsParts *parts, Error *err)
 {
-    // An address of the operator's network is no vendor's; this machine may have a double of one.
-    const HttpGuard guard = {.allow_loopback = true};
     // Each vendor keeps to its own number of calls, so a call waits here for nothing but its own
     // vendor's, unless very many vendors are busy at once.
     HttpClient *client = http_client_new(
         parts->loop,
-        &(HttpClientOptions){.guard = &guard, .calls = CALLS_MAX, .ca_file = parts->ca_file}, err);
+        &(HttpClientOptions){.calls = CALLS_MAX, .ca_file = parts->ca_file, .guard = &parts->guard},
+        err);
     Vendors *vendors = xcalloc(1, sizeof *vendors);
     vendors->parts = *parts;
     vendors->secrets = client == NULL ? NULL

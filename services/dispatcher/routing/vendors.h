@@ -26,6 +26,7 @@ typedef struct VendorsParts {
     unsigned calls; // at once, of one credential
     int64_t connect_ms, call_ms;
     const char *ca_file;     // NULL: the system's
+    HttpGuard guard;         // where credentials may point to
     Metrics *metrics;        // NULL: none
     const char *secret_dirs; // SECRET_DIRS_OPTION
 } VendorsParts;

@@ -14,7 +14,7 @@ TENANT = "acme"
 def options(pipeline, **more):
     """Of the dispatcher, before the pipeline starts."""
     (pipeline.folder / "credentials").mkdir(exist_ok=True)
-    return {"STENTOR_CREDENTIAL_DIRS": str(pipeline.folder / "credentials"), **more}
+    return {"STENTOR_CREDENTIAL_DIRS": str(pipeline.folder / "credentials"), "STENTOR_VENDOR_ADDRESSES": "loopback", **more}
 
 
 class Routing:

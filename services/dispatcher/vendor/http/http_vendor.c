@@ -101,7 +101,7 @@ static VendorAnswer read_answer(Sending *sending, const HttpCall *call, const Ht
         .headers = headers,
         .header_count = count,
         .body = buf_view(&sending->body),
-        .cut = sending->cut || got->outcome != HTTP_ANSWERED,
+        .cut = sending->cut || got->stopped || got->outcome != HTTP_ANSWERED,
         .read_us = clock_now_us(),
     };
 }
@@ -109,8 +109,8 @@ static VendorAnswer read_answer(Sending *sending, const HttpCall *call, const Ht
 // An answer that was cut is judged by its status when that says whether the mail was taken.
 static bool is_answer(const HttpAnswer *got)
 {
-    return http_certainty(got) == HTTP_SURELY_ANSWERED &&
-           (got->outcome == HTTP_ANSWERED || got->status < 500);
+    return got->outcome == HTTP_ANSWERED ||
+           (http_certainty(got) == HTTP_SURELY_ANSWERED && got->status < 500);
 }
 
 // Whether the vendor took a mail whose answer never came.

@@ -4,7 +4,8 @@
 // an answer means is the VendorApi's (common/vendor); whether the vendor may have the mail is
 // counted in bytes by the client (common/http/client).
 //
-// unsent: no byte went out (name, connection, TLS), or its time had come before it was started.
+// unsent: not the whole body was handed over (name, connection, TLS, an early end), or its time had
+// come before it was started.
 // unknown: it went out and no answer came that settles it. Nothing is tried again here.
 #pragma once
 
