@@ -18,8 +18,9 @@ VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime)
         .notification_id = job->key->notification_id,
         .category = str_from(category_name((Category)job->rendered->category)),
         .template_key = str_from(job->rendered->template_),
-        .from = {arena_str(arena, mime->from_name), job->mail.from},
-        .to = {arena_str(arena, mime->to_name), job->mail.to},
+        // Those of the headers: the envelope's sender may be another.
+        .from = {arena_str(arena, mime->from_name), arena_str(arena, mime->from)},
+        .to = {arena_str(arena, mime->to_name), arena_str(arena, mime->to)},
         .reply_to = arena_str(arena, mime->reply_to),
         .subject = arena_str(arena, mime->subject),
         .html = arena_str(arena, mime->html),
