@@ -84,7 +84,7 @@ static const Option OPTIONS[] = {
      "its port; 0: any free one, named in the log"},
     {"STENTOR_LMTP_ADDRESSES", OPTION_TEXT, offsetof(ReceiverOptions, lmtp_addresses),
      "bounces,fbl", 0, 0, false,
-     "local parts that are taken beside b+<token> at each bounce domain: for bounces without a token, for feedback loops"},
+     "local parts taken at each bounce domain beside b+<token>: bounces without a token, feedback loops"},
     {"STENTOR_LMTP_CONNECTIONS", OPTION_INT, offsetof(ReceiverOptions, lmtp_connections),
      "32", 1, 256, false,
      "connections at once; beyond it 421"},

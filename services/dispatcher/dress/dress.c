@@ -31,11 +31,22 @@ static bool make_return_path(const DressWant *want, Dress *dress, Error *err)
     }
     dress->token = arena_str(want->arena, str_from(token));
     dress->return_path = STR_EMPTY;
-    if (bounces.len > 0) {
-        dress->return_path =
-            str_from(arena_printf(want->arena, "b+%s@" STR_FMT, token, STR_ARG(bounces)));
+    if (bounces.len == 0) {
+        return true;
     }
-    return true;
+    // With the mark of the address, so that a bounce may suppress it and no other one.
+    const ProtobufCBinaryData *hash = &want->rendered->address_hash;
+    const Str tenant = str_from(meta->tenant), id = str_from(meta->notification_id);
+    int32_t attempt = (int32_t)want->rendered->attempt;
+    char address[BOUNCE_ADDRESS_SIZE];
+    bool made =
+        hash->len == ADDRESS_HASH_LEN
+            ? bounce_address_make_for(
+                  &want->rules->bounce_key, tenant, id, attempt, hash->data, bounces, address, err)
+            : bounce_address_make(
+                  &want->rules->bounce_key, tenant, id, attempt, bounces, address, err);
+    dress->return_path = made ? arena_str(want->arena, str_from(address)) : STR_EMPTY;
+    return made;
 }
 
 // Gmail counts complaints under each of the four (its last one is required and must be signed).

@@ -160,7 +160,8 @@ bool bounce_domains_has(const BounceDomains *domains, Str domain)
 Str bounce_domains_sole_tenant(const BounceDomains *domains, Str domain)
 {
     const Use *use = domain.len > 0 ? find_use(domains, domain) : NULL;
-    return use != NULL && !use->shared ? str_from(use->first) : STR_EMPTY;
+    bool sole = use != NULL && !use->shared && !str_eq(str_from(use->first), STR("platform"));
+    return sole ? str_from(use->first) : STR_EMPTY;
 }
 
 Str bounce_domains_tenant_of(

@@ -18,7 +18,7 @@ bool bounce_domains_changed(BounceDomains *domains, Str tenant, Str key, Str pay
 
 // Is it a bounce domain of a tenant's? Without regard to case.
 bool bounce_domains_has(const BounceDomains *domains, Str domain);
-// Its tenant where it has one alone; empty: none, or several.
+// Its tenant where it has one alone; empty: none, several, or the platform (then any may use it).
 Str bounce_domains_sole_tenant(const BounceDomains *domains, Str domain);
 // Whose token it is; empty: it was not made here. Lives as long as the tenant.
 Str bounce_domains_tenant_of(

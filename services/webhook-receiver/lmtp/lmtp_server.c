@@ -283,6 +283,7 @@ static void on_listener_connection(uv_stream_t *listener, int status)
     uv_timer_init(server->loop, &c->timer);
     c->open = HANDLES;
     c->stream.handle.data = c->timer.data = c->write.data = c;
+    buf_init(&c->sending, LMTP_OUT_MAX);
     lmtp_init(&c->session, server->host, &server->options.limits);
     c->next = server->connections;
     server->connections = c;

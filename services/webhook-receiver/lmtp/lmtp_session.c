@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { OUT_MAX = 64 * 1024, REPLY_MAX = 510 };
+enum { REPLY_MAX = 510 };
 
 static void reply(LmtpSession *s, const char *text)
 {
@@ -21,7 +21,7 @@ void lmtp_init(LmtpSession *s, const char *host, const LmtpLimits *limits)
     s->limits = *limits;
     s->host = host;
     s->arena = arena_new(0);
-    buf_init(&s->out, OUT_MAX);
+    buf_init(&s->out, LMTP_OUT_MAX);
     buf_init(&s->mail, limits->kept_max);
     (void)buf_printf(&s->out, "220 %s LMTP Stentor\r\n", host);
 }
@@ -369,7 +369,7 @@ LmtpStep lmtp_feed(LmtpSession *s, Str *input)
 {
     LmtpStep step = LMTP_MORE;
     while (step == LMTP_MORE && s->state != LMTP_ENDED && input->len > 0) {
-        if (s->out.len > OUT_MAX / 2) {
+        if (s->out.len > LMTP_OUT_MAX / 2) {
             return LMTP_FLUSH;
         }
         assert(s->state != LMTP_REPLYING);

@@ -12,6 +12,7 @@ enum {
     LMTP_LINE_MAX = 4096, // of a command, with its CR LF
     LMTP_RECIPIENTS_MAX = 50,
     LMTP_ADDRESS_MAX = 320,
+    LMTP_OUT_MAX = 64 * 1024,
     LMTP_ERRORS_MAX = 20, // commands refused as syntax or out of order; then 421
 };
 

@@ -13,7 +13,7 @@ from tests.harness.pipeline import CONSENT, Pipeline
 from tests.harness.processes import wait_until
 
 DOMAIN = "acme.test"
-RETURN_PATH = re.compile(r"b\+([0-9a-z]{26})([0-9a-z]{2})([0-9a-z]{8})([0-9a-z]{16})@bounces\.acme\.test")
+RETURN_PATH = re.compile(r"b\+([0-9a-z]{26})([0-9a-z]{2})([0-9a-z]{8})([0-9a-z]{16})[0-9a-z]{8}@bounces\.acme\.test")
 
 
 @pytest.fixture(scope="module")

@@ -163,6 +163,25 @@ static void the_tenants_own_entry_comes_before_the_platforms(void **state)
     assert_true(str_ends(dress.return_path, STR("@bounces.platform.test")));
 }
 
+static void the_return_path_says_whose_address_it_is(void **state)
+{
+    (void)state;
+    Dress dress;
+    Error err = {0};
+    BounceToken token;
+    uint8_t hash[ADDRESS_HASH_LEN] = {1, 2, 3, 4, 5, 6};
+    put("acme", "bounces.acme.test", "");
+    assert_true(dress_make(&world.want, &dress, &err));
+    assert_true(bounce_address_read(dress.return_path, &token, NULL));
+    assert_false(token.has_owner); // an address whose hash is not known
+    world.rendered.address_hash = (ProtobufCBinaryData){sizeof hash, hash};
+    assert_true(dress_make(&world.want, &dress, &err));
+    assert_true(bounce_address_read(dress.return_path, &token, NULL));
+    assert_true(bounce_token_is_owner(&token, hash));
+    hash[4] ^= 1;
+    assert_false(bounce_token_is_owner(&token, hash));
+}
+
 static void complaints_come_back_only_below_the_senders_domain(void **state)
 {
     (void)state;
@@ -251,6 +270,7 @@ int main(void)
         IN_WORLD(a_domain_without_an_entry_has_its_own_sender_and_no_signature),
         IN_WORLD(a_mail_to_many_has_a_list_id),
         IN_WORLD(the_tenants_own_entry_comes_before_the_platforms),
+        IN_WORLD(the_return_path_says_whose_address_it_is),
         IN_WORLD(complaints_come_back_only_below_the_senders_domain),
         IN_WORLD(a_key_that_cannot_be_read_makes_the_mail_wait),
         IN_WORLD(a_key_that_was_read_signs_while_its_file_is_away),

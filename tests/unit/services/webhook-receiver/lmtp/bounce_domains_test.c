@@ -84,6 +84,9 @@ static void a_domain_of_several_tenants_has_no_sole_one(void **state)
     put("globex", "globex.test", NULL);
     assert_true(str_eq(bounce_domains_sole_tenant(domains, STR("bounce.test")), STR("acme")));
     assert_int_equal(bounce_domains_sole_tenant(domains, STR("x.test")).len, 0);
+    put("platform", "all.test", "b.all.test"); // any tenant's mail may have it
+    assert_true(bounce_domains_has(domains, STR("b.all.test")));
+    assert_int_equal(bounce_domains_sole_tenant(domains, STR("b.all.test")).len, 0);
 }
 
 static void an_unreadable_entry_is_refused(void **state)

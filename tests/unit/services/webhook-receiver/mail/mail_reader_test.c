@@ -74,7 +74,9 @@ static void what_the_process_writes_is_the_report(void **state)
     (void)state;
     Seen seen = run("exec /usr/bin/wc -c", large_mail(), 0);
     assert_int_equal(seen.kind, ERROR_NONE);
-    assert_int_equal(atol(seen.report), MAIL_BYTES_MAX);
+    int64_t bytes = 0;
+    assert_true(str_to_i64(str_trim(str_from(seen.report)), &bytes));
+    assert_int_equal(bytes, MAIL_BYTES_MAX);
 }
 
 static void it_has_no_environment(void **state)
