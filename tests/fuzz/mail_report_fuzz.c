@@ -18,7 +18,7 @@ static void look_at(const CallbackBatch *batch)
         assert(event->status != STATUS_NONE && event->suppress == SUPPRESSION_NONE);
         assert(event->text.len <= CALLBACK_TEXT_MAX && str_is_utf8(event->text));
         assert(!str_has_control(event->text) && event->enhanced_code.len <= 11);
-        assert(event->notification_id.len == 0 || id_parse(event->notification_id, "ntf_", NULL));
+        assert(id_parse(event->notification_id, "ntf_", NULL) && event->id.len > 0);
     }
 }
 

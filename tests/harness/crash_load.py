@@ -7,6 +7,7 @@ import email
 import http.client
 import itertools
 import json
+import smtplib
 import subprocess
 import threading
 import urllib.request
@@ -15,6 +16,7 @@ import time
 import psycopg2
 import psycopg2.extras
 
+from tests.harness.bounces import BOUNCE_DOMAIN, Sent, deliver
 from tests.harness.digests import Deferrals, now_us
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT
@@ -32,8 +34,8 @@ OWN = {"created_at", "id", "recipient_id", "tenant_id", "notification_id", "addr
 POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f"ntf.rendered.normal.{TENANT}",
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
           "poison.tenant": "evt.platform.TenantCreated", "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
-KINDS = ["called", "single", "batch", "campaign", "chosen", "scheduled", "retry", "rejected", "endless", "command", "callback", "digest", "resend", "managed",
-         "tenant", "asset", *POISON]
+KINDS = ["called", "returned", "single", "batch", "campaign", "chosen", "scheduled", "retry", "rejected", "endless", "command", "callback", "bounce", "digest", "resend",
+         "managed", "tenant", "asset", *POISON]
 
 
 class CrashMailbox(Mailbox):
@@ -96,6 +98,7 @@ class Bench:
         self.database = psycopg2.connect(pipeline.postgres.url())
         self.database.autocommit = True
         self.numbers = itertools.count()
+        pipeline.cli("mail-domain", "put", "acme.test", "--bounce-domain", BOUNCE_DOMAIN)
         page = pipeline.folder / "digest.html"
         page.write_text("<p>News</p>")
         pipeline.cli("template", "put", "digest", "--subject", "Digest", "--html", page)
@@ -199,6 +202,8 @@ class Run:
             self.publish_until_stored(f"evt.{TENANT}.notify", command.SerializeToString(), f"{self.tag}-{kind}")
         elif kind == "callback":
             self.call_back()
+        elif kind == "bounce":
+            self.bounce()
         elif kind == "digest":
             self.gather()
         elif kind == "campaign":
@@ -259,13 +264,32 @@ class Run:
     def call_back(self):
         """About a mail of its own and once that is sent: a callback about an unknown outcome would settle it."""
         called = self.ids["called"][0]
-        wait_until(lambda: self.bench.pipeline.postgres.query(
-            "SELECT 1 FROM dispatcher.ledger WHERE notification_id = %s AND state = 'sent'", called), 30, "the mail to call back about")
+        self.wait_sent(called)
         event = {"email": self.address("called"), "smtp-id": f"<{called}@acme.test>"}
         ages = {"delivered": 0, "open": 600}  # what is older than a minute goes through the dispatcher, which knows whether it came before
         body = json.dumps([{**event, "event": kind, "sg_event_id": f"{kind}-{self.tag}", "timestamp": int(time.time()) - age} for kind, age in ages.items()]).encode()
         headers = self.bench.signer.headers(body)
         self.until(200, "callback", body, path=f"/v1/inbound/{TENANT}/sendgrid", headers=headers, port=self.bench.pipeline.webhook_port)
+
+    def wait_sent(self, notification):
+        wait_until(lambda: self.bench.pipeline.postgres.query(
+            "SELECT 1 FROM dispatcher.ledger WHERE notification_id = %s AND state = 'sent'", notification), 30, "the mail to report on")
+
+    def bounce(self):
+        """By LMTP about a mail of its own, again until it is taken, as a mail server does."""
+        returned = self.ids["returned"][0]
+        self.wait_sent(returned)
+        mail = Sent(self.bench.pipeline, returned, self.address("returned"))
+        assert mail.return_path.endswith(BOUNCE_DOMAIN)
+
+        def taken():
+            try:
+                (code, text), = deliver(self.bench.pipeline.lmtp_port, [mail.return_path], mail.report("postfix_failed"))
+            except (OSError, smtplib.SMTPException):
+                return False  # it died before it answered
+            assert code in (250, 451), text
+            return code == 250
+        wait_until(taken, 30, "the bounce being taken")
 
     def send_again(self):
         """A mail that fails for good, and the event that has it sent again."""

@@ -173,8 +173,7 @@ static CallbackEvent *add_event(Reading *reading, const char *what, Str address)
     *event = (CallbackEvent){
         .notification_id = reading->evidence.notification_id,
         .attempt = reading->evidence.attempt,
-        .id =
-            reading->evidence.notification_id.len > 0 ? make_id(reading, what, address) : STR_EMPTY,
+        .id = make_id(reading, what, address),
         .reason_code = "",
     };
     return event;
@@ -288,7 +287,8 @@ static void read_recipient(Reading *reading, const ReportedRecipient *at)
     Whose whose = whose_address(reading, original);
     bool by_final = whose != WHOSE_OWN && final.len > 0;
     whose = by_final ? whose_address(reading, final) : whose;
-    if ((!failed && !delivered) || whose == WHOSE_OTHER) {
+    bool ours = reading->evidence.notification_id.len > 0;
+    if (!ours || (!failed && !delivered) || whose == WHOSE_OTHER) {
         reading->batch->ignored++;
         return;
     }
@@ -326,7 +326,8 @@ static Str find_own(const Reading *reading, const MailReport *report)
 
 static void read_complaint(Reading *reading, const MailReport *report)
 {
-    if (!str_eq_nocase(report->feedback_type, STR("abuse"))) {
+    bool ours = reading->evidence.notification_id.len > 0;
+    if (!ours || !str_eq_nocase(report->feedback_type, STR("abuse"))) {
         reading->batch->ignored++; // not-spam, fraud, auth-failure ...
         return;
     }

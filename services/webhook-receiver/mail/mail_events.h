@@ -27,8 +27,9 @@ typedef struct MailOrigin {
     int64_t received_at_us;
 } MailOrigin;
 
-// Everything in *ret lives in `arena`. What changes nothing (delayed, relayed, another address, a
-// vacation's answer) is counted as ignored.
+// Everything in *ret lives in `arena`. Each event names a notification and has an id that is the
+// same for ever. What changes nothing (delayed, relayed, another address, no mail of ours) is
+// counted as ignored, a mail without a report (a vacation's answer) as unreadable.
 void mail_events(
     const MailReport *report, const MailOrigin *origin, const MailKeys *keys, Arena *arena,
     CallbackBatch *ret);

@@ -29,7 +29,7 @@ class Sent:
     def __init__(self, pipeline, notification, address):
         self.pipeline, self.notification, self.address = pipeline, notification, address
         with pipeline.mailbox.lock:
-            (self.return_path, self.content), = [(sender, content) for sender, to, content in pipeline.mailbox.raw if address in to]
+            self.return_path, self.content = [(sender, content) for sender, to, content in pipeline.mailbox.raw if address in to][-1]
         found = re.search(rb"oot_[A-Za-z0-9_-]+", re.sub(rb"\r\n[ \t]", b"", self.content))
         self.opt_out = found[0].decode() if found else ""
 

@@ -20,7 +20,7 @@ import pytest
 from tests.harness.crash_load import KINDS, Bench, CrashMailbox, Run
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import Pipeline
-from tests.harness.processes import BIN, HOME, SERVICES, Nats, wait_until
+from tests.harness.processes import BIN, HOME, SERVICES, Nats, free_port, wait_until
 
 FAST = {"STENTOR_DISPATCHER_LEASE_MS": "10000", "STENTOR_RETRY_LADDER": "1", "STENTOR_INGEST_SWEEP_AGE_MS": "400",
         "STENTOR_INGEST_SWEEP_MS": "200", "STENTOR_INGEST_RESEAL_MS": "200", "STENTOR_SMTP_CONNECTIONS": "1"}
@@ -87,6 +87,8 @@ HOW = {
     "flusher.published": [How("scheduled"), How("retry"), How("digest", after="flusher.digested")],
     "webhook-receiver": [How("callback")],
     "webhook-receiver:bus.stored": [How("callback"), How("callback", number=2)],  # the callback itself, a status of it
+    "lmtp.stored": [How("bounce")],
+    "webhook-receiver:worker.unacked": [How("callback"), How("bounce")],
     "webhook-receiver:worker.letter_stored": [How("poison.inbound")],
     "projector.letter_stored": [How("poison.status")],
     # Only what comes again is marked: killed before its ack first.
@@ -123,8 +125,9 @@ pytestmark = pytest.mark.skipif(not CASES, reason="built without -DSTENTOR_CRASH
 def bench():
     pipeline = Pipeline(FAST, ack_wait_ms=ACK_WAIT_MS)
     pipeline.mailbox = CrashMailbox(pipeline.mailbox.port, pipeline.postgres)
-    pipeline.extra = {**FAST, "STENTOR_STORAGE_URL": f"file://{pipeline.folder}/objects", "STENTOR_SEGMENT_S": "1",
-                      "STENTOR_CONTENT_KEPT": "3s",
+    pipeline.lmtp_port = free_port()
+    pipeline.extra = {**FAST, "STENTOR_LMTP_BIND": "127.0.0.1", "STENTOR_LMTP_PORT": pipeline.lmtp_port,
+                      "STENTOR_STORAGE_URL": f"file://{pipeline.folder}/objects", "STENTOR_SEGMENT_S": "1", "STENTOR_CONTENT_KEPT": "3s",
                       "STENTOR_SEGMENT_SPOOL_DIR": pipeline.folder}
     pipeline.start()
     bench = Bench(pipeline)
@@ -143,15 +146,15 @@ def uninterrupted(bench):
     run.wait_end()
     seen = run.observe()
     ends = {kind: {dict(row)["status"] for row in rows} for kind, rows in seen["history"].items()}
-    assert ends == {"called": {"opened"}, "single": {"sent"}, "batch": {"sent"}, "campaign": {"sent"}, "chosen": {"sent"}, "scheduled": {"sent"}, "retry": {"sent"}, "rejected": {"failed"},
+    assert ends == {"called": {"opened"}, "returned": {"bounced"}, "single": {"sent"}, "batch": {"sent"}, "campaign": {"sent"}, "chosen": {"sent"}, "scheduled": {"sent"}, "retry": {"sent"}, "rejected": {"failed"},
                     "endless": {"failed"}, "command": {"sent"}, "item": {"superseded"}, "digest": {"sent"}, "resend": {"sent"}}
     assert {kind: len(rows) for kind, rows in seen["ledger"].items()} == {
-        "called": 1, "single": 1, "batch": 3, "campaign": 3, "chosen": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1, "resend": 3}
+        "called": 1, "returned": 1, "single": 1, "batch": 3, "campaign": 3, "chosen": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1, "resend": 3}
     assert sorted(stage for stage, _, _ in seen["letters"].elements()) == sorted(
         ["ingest", "gateway", "renderer", "dispatcher", "digest-flusher", "webhook-receiver", "archiver", "archiver", "dispatcher", "renderer"])  # the last: what failed
     assert seen["tenant"] == ("Inn", "eu", True)
     assert seen["people"] == {"recipients": 1, "addresses": 1} and seen["asset"] == {"shown": True, "listed": True}
-    assert sum(run.mails.values()) == 17 and sum(run.unknown.values()) == 0
+    assert sum(run.mails.values()) == 18 and sum(run.unknown.values()) == 0
     return seen
 
 
@@ -186,8 +189,8 @@ def make_it_pass(run, service, how):
 def test_killed_there_it_ends_as_if_nothing_had_happened(bench, uninterrupted, request, victim, point, how):
     service = bench.pipeline.services[victim]
     run = Run(bench, request.node.callspec.id)
-    if how.kind == "callback":
-        run.send("called")  # it is about that one
+    if how.kind in ("callback", "bounce"):  # about a mail that is there
+        run.send({"callback": "called", "bounce": "returned"}[how.kind])
     service.kill()
     start_armed(service, how.after or f"{point}:{how.number}")
     sender = make_it_pass(run, service, how)
