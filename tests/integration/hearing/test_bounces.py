@@ -20,7 +20,8 @@ DEAD_REASON = "the mail ended the process that reads it"
 
 @pytest.fixture(scope="module")
 def pipeline():
-    running = Pipeline({"STENTOR_LMTP_BIND": "127.0.0.1", "STENTOR_LMTP_PORT": PORT, "STENTOR_RENDERER_PUBLIC_URL": "https://mail.acme.test"}).start()
+    running = Pipeline({"STENTOR_LMTP_BIND": "127.0.0.1", "STENTOR_LMTP_PORT": PORT, "STENTOR_RENDERER_PUBLIC_URL": "https://mail.acme.test"},
+                       ack_wait_ms=5000).start()
     running.cli("mail-domain", "put", "acme.test", "--bounce-domain", BOUNCE_DOMAIN)
 
     def has_return_path():
@@ -108,11 +109,30 @@ def test_what_says_nothing_final_changes_nothing(pipeline, sent):
                "all being counted")
 
 
-def test_a_bounce_proves_that_an_unknown_mail_was_sent_and_names_the_attempt_s_vendor(pipeline, sent):
-    take(sent, sent.report("postfix_failed"))
-    pipeline.status(sent.notification, wait="bounced")
-    row = json.loads(pipeline.cli("status", sent.notification, "--json"))
-    assert {attempt["vendor"] for attempt in row["attempts"]} == {"smtp"}
+def test_a_bounce_settles_a_mail_whose_outcome_is_unknown(pipeline):
+    """The mail server has it and never says so, the dispatcher dies: that the mail comes back proves that it was taken."""
+    dispatcher = pipeline.services["dispatcher"]
+    assert dispatcher.stop() == 0
+    pipeline.services["dispatcher"] = silent = pipeline.service(
+        "dispatcher", STENTOR_DISPATCHER_UNKNOWN="park", STENTOR_DISPATCHER_LEASE_MS=2000, STENTOR_SMTP_DATA_MS=60_000).start()
+    try:
+        pipeline.mailbox.silence()
+        address = new_address()
+        notification = pipeline.send(to=address)
+        wait_until(lambda: pipeline.mailbox.mails(address), 30, "the mail in the mailbox")
+        silent.kill()
+        silent.start()
+        ledger = "SELECT state FROM dispatcher.ledger WHERE notification_id = %s"
+        wait_until(lambda: pipeline.postgres.query(ledger, notification) == [("parked",)], 40, "the unknown outcome")
+        mail = Sent(pipeline, notification, address)
+        take(mail, mail.report("postfix_failed"))
+        wait_until(lambda: pipeline.postgres.query(ledger, notification) == [("sent",)], 40, "the proof")
+        row = pipeline.status(notification, wait="bounced")
+        assert {"sent", "bounced"} <= {step["status"] for step in row["timeline"]} and len(pipeline.mailbox.mails(address)) == 1
+        assert {attempt["vendor"] for attempt in row["attempts"]} == {"smtp"}
+    finally:
+        assert silent.stop() == 0
+        pipeline.services["dispatcher"] = pipeline.service("dispatcher").start()
 
 
 @pytest.mark.parametrize("to", ["fbl", "own"])
