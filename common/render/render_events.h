@@ -24,6 +24,7 @@ typedef struct Job {
     int64_t now_us;
     Arena *arena;
     const char *unsubscribe_url; // NULL or empty: none
+    const char *preferences_url; // the same
 } Job;
 
 // PERMANENT when a field that every request has is missing or malformed, or it came on another

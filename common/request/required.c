@@ -8,7 +8,8 @@
 
 static bool is_asked(const Stentor__V1__TemplateVariable *variable)
 {
-    static const char *const given[] = {"unsubscribe_url", "physical_address"}; // renderer/footer.c
+    static const char *const given[] = {
+        "unsubscribe_url", "preferences_url", "physical_address"}; // renderer/footer.c
     bool asked = variable->required && variable->name[0] != '\0';
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
         asked = asked && strcmp(variable->name, given[i]) != 0;

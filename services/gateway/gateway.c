@@ -14,6 +14,7 @@
 #include "services/gateway/assets/assets_api.h"
 #include "services/gateway/assets/assets_public.h"
 #include "services/gateway/notifications/notification_api.h"
+#include "services/gateway/preferences/preferences_public.h"
 #include "services/gateway/recipients/recipients_api.h"
 #include "services/gateway/scheduled/scheduled_api.h"
 #include "services/gateway/suppressions/link_revocations_api.h"
@@ -81,6 +82,8 @@ typedef struct Gateway {
     AssetObjects *objects;
     AssetsApi assets_api;
     AssetsPublic assets_public;
+    LinkRevocations *revoked;
+    PreferencesPublic preferences;
     Arena *arena; // of the process
     Str public_url;
     uv_timer_t tick;
@@ -132,8 +135,11 @@ static void on_entry_taken(void *ctx, Str kind, Str tenant, Str key, const BusMe
         notification_api_changed(&g->notifications, key, message->payload);
     } else if (str_eq(kind, STR(MAIL_DOMAIN_KIND))) {
         mail_domains_api_changed(g->mail_domains, tenant, key, message->payload, message->sequence);
-    } else if (str_eq(kind, STR("asset"))) {
+    } else if (str_eq(kind, STR(LINK_REVOCATION_KIND))) {
         Error err = {0}; // config_entry.h believes it, so there is none
+        (void)link_revocations_put(g->revoked, tenant, key, message->payload, &err);
+    } else if (str_eq(kind, STR("asset"))) {
+        Error err = {0}; // the same
         (void)assets_put(g->assets, tenant, key, message->payload, message->sequence, &err);
     }
 }
@@ -259,6 +265,23 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     assets_public_init(&g->assets_public, g->objects, g->assets, service_metrics(g->service));
 }
 
+static void build_preferences(Gateway *g)
+{
+    g->preferences = (PreferencesPublic){
+        .bus = service_bus(g->service),
+        .pool = service_pool(g->service),
+        .keyring = g->keyring,
+        .wait = g->wait,
+        .audit = g->audit,
+        .known = g->configured.suppressions,
+        .revoked = g->revoked,
+        .unready = unready,
+        .unready_ctx = g,
+    };
+    preferences_public_init(
+        &g->preferences, service_master_key(g->service), service_metrics(g->service));
+}
+
 static void build_parts(Gateway *g, const TenantMembers *members)
 {
     Bus *bus = service_bus(g->service);
@@ -285,10 +308,14 @@ static bool read_options(
            error_wrap(err, "STENTOR_INGEST_CHANNELS");
 }
 
-// Template assets are for everyone; all else needs a key.
+// Template assets are for everyone, a preference page is for whoever has its link; all else needs a
+// key.
 static bool admit(void *ctx, HttpRequest *request)
 {
     Gateway *g = ctx;
+    if (preferences_is_path(request->path)) {
+        return preferences_public_admit(&g->preferences, request);
+    }
     return asset_is_path(request->path) ? assets_public_admit(request)
                                         : api_admit(&g->api, request);
 }
@@ -296,7 +323,9 @@ static bool admit(void *ctx, HttpRequest *request)
 static void handle(void *ctx, HttpRequest *request)
 {
     Gateway *g = ctx;
-    if (asset_is_path(request->path)) {
+    if (preferences_is_path(request->path)) {
+        preferences_public_handle(&g->preferences, request);
+    } else if (asset_is_path(request->path)) {
         assets_public_handle(&g->assets_public, request);
     } else {
         api_handle(&g->api, request);
@@ -306,6 +335,7 @@ static void handle(void *ctx, HttpRequest *request)
 static void free_assets(Gateway *g)
 {
     assets_free(g->assets);
+    link_revocations_free(g->revoked);
     arena_free(g->arena);
 }
 
@@ -355,12 +385,14 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     g->service = service;
     g->arena = arena_new(0);
     g->assets = assets_new();
+    g->revoked = link_revocations_new();
     if (!open_server(g, o, err)) {
         free_assets(g);
         free(g);
         return false;
     }
     build_parts(g, &members);
+    build_preferences(g);
     build_routes(g, o, delivered);
     g->tick.data = g;
     (void)uv_timer_init(service_loop(service), &g->tick);

@@ -44,6 +44,15 @@ const char *opt_out_link(const OptOutLinks *links, const Job *job)
     return arena_printf(job->arena, STR_FMT "/v1/opt-out/%s", STR_ARG(links->public_url), token);
 }
 
+const char *preferences_link(const OptOutLinks *links, const char *link, Arena *arena)
+{
+    size_t before = links->public_url.len + strlen("/v1/opt-out/");
+    return link[0] == '\0' ? ""
+                           : arena_printf(
+                                 arena, STR_FMT "/v1/preferences/%s", STR_ARG(links->public_url),
+                                 link + before);
+}
+
 // ---- variables ----
 
 static void set_variable(json_t *variables, const char *name, const char *value)
@@ -53,9 +62,11 @@ static void set_variable(json_t *variables, const char *name, const char *value)
     }
 }
 
-void footer_variables(json_t *variables, const char *link, const char *physical_address)
+void footer_variables(
+    json_t *variables, const char *link, const char *preferences, const char *physical_address)
 {
     set_variable(variables, "unsubscribe_url", link);
+    set_variable(variables, "preferences_url", preferences);
     set_variable(variables, NAME, physical_address);
 }
 

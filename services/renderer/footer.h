@@ -22,9 +22,15 @@ bool opt_out_links_init(
 // request always has the same link.
 const char *opt_out_link(const OptOutLinks *links, const Job *job);
 
-// Sets {{unsubscribe_url}} and {{physical_address}}; without a link or an address they are empty,
-// unless the caller gave some. The link is never the caller's when there is one.
-void footer_variables(json_t *variables, const char *link, const char *physical_address);
+// The page with the recipient's choices, by the same token: "<public URL>/v1/preferences/oot_...";
+// "" when `link`, of opt_out_link, is.
+const char *preferences_link(const OptOutLinks *links, const char *link, Arena *arena);
+
+// Sets {{unsubscribe_url}}, {{preferences_url}} and {{physical_address}}; without a link or an
+// address they are empty, unless the caller gave some. A link is never the caller's when there is
+// one.
+void footer_variables(
+    json_t *variables, const char *link, const char *preferences, const char *physical_address);
 
 // Does the mail of this request show the physical address? An e-mail that its recipient may opt out
 // of does, whether or not there is a public URL for its link; `in_every`: all e-mails of the tenant

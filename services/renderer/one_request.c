@@ -150,7 +150,8 @@ static Result write_content(
     Rendering rendering;
     Error err = {0};
     begin_rendering(renderer, job, sender, &rendering);
-    footer_variables(variables, job->unsubscribe_url, sender->physical_address);
+    footer_variables(
+        variables, job->unsubscribe_url, job->preferences_url, sender->physical_address);
     if (!check_variables(version->source, variables, failure)) {
         return RESULT_FAILED;
     }
@@ -317,6 +318,7 @@ void renderer_handle(const Lane *lane, const Item *item, DataKey *key, int64_t n
         return;
     }
     job.unsubscribe_url = opt_out_link(&lane->renderer->links, &job);
+    job.preferences_url = preferences_link(&lane->renderer->links, job.unsubscribe_url, job.arena);
     switch (render(lane, item, &job, &out, &failure, &err)) {
     case RESULT_OUT:
         metric_add(lane->rendered, 1);

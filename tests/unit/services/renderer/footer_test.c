@@ -204,11 +204,12 @@ static void variables_are_there_and_the_link_is_ours(void **state)
     (void)state;
     json_t *variables = json_object();
     json_object_set_new(variables, "unsubscribe_url", json_string("https://evil.example"));
-    footer_variables(variables, "", "");
+    footer_variables(variables, "", "", "");
     assert_string_equal(
         json_string_value(json_object_get(variables, "unsubscribe_url")), "https://evil.example");
     assert_string_equal(json_string_value(json_object_get(variables, "physical_address")), "");
-    footer_variables(variables, "https://ours.example", "1 High Street");
+    footer_variables(
+        variables, "https://ours.example", "https://ours.example/choices", "1 High Street");
     assert_string_equal(
         json_string_value(json_object_get(variables, "unsubscribe_url")), "https://ours.example");
     assert_string_equal(
