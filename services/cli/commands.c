@@ -450,9 +450,12 @@ const Command commands[] = {
      "  --all                 released and expired entries too\n"
      "  --channel NAME, --reason NAME, --address ADDRESS, --tenant TENANT", cmd_suppress_export, NULL},
 
-    {"doctor", "", 0, 0, "outbox-database= json",
+    {"doctor", "", 0, 0, "outbox-database= domain= selector= ip= public-url= server= json",
      "check NATS, Postgres, object storage, the API, every worker and projection, and how durable all is\n"
      "  --outbox-database URL  also the relays of the outboxes in this Postgres database; repeatable\n"
+     "  --domain DOMAIN        instead: what mailbox providers demand of a domain that sends, asked of DNS: SPF, DKIM, DMARC, MX, PTR, one-click\n"
+     "  --selector NAME        of a DKIM key, beside those in CONFIG; --ip ADDRESS of a server that hands mails over; both repeatable\n"
+     "  --public-url URL       what unsubscribe links begin with; --server ADDRESS:PORT asks this DNS server\n"
      "  A warning leaves the exit status 0.", cmd_doctor, "Operate"},
     {"audit", "", 0, 0, "since= until= grace= tenant= limit= repair wait= json",
      "compare every record of every notification; names those that are lost, doubled or unknown (services/cli/AUDIT.md)\n"

@@ -391,6 +391,12 @@ static void print_sum(const Doctor *doctor)
             doctor->oldest_us > 0 ? doctor->oldest_for : "", "checks", doctor->checks));
         return;
     }
+    if (doctor->domain_only) {
+        printf(
+            "%d failed, %d warnings, %d ok\n", counts[CHECK_FAIL], counts[CHECK_WARN],
+            counts[CHECK_OK]);
+        return;
+    }
     printf(
         "%d failed, %d warnings, %d ok; ", counts[CHECK_FAIL], counts[CHECK_WARN],
         counts[CHECK_OK]);
@@ -403,9 +409,27 @@ static void print_sum(const Doctor *doctor)
     }
 }
 
+static int examine_domain(Doctor *doctor)
+{
+    Error err = {0};
+    doctor->domain_only = true;
+    bool ok = doctor_domain(doctor, &err);
+    if (ok) {
+        print_sum(doctor);
+    }
+    json_decref(doctor->checks);
+    if (!ok) {
+        return cli_fail(doctor->cli, &err);
+    }
+    return doctor->counts[CHECK_FAIL] == 0 ? EXIT_DONE : EXIT_FAILED;
+}
+
 int cmd_doctor(Cli *cli)
 {
     Doctor doctor = {.cli = cli, .checks = json_array()};
+    if (args_has(&cli->args, "domain")) {
+        return examine_domain(&doctor);
+    }
     check_nats(&doctor);
     check_postgres(&doctor);
     check_outboxes(&doctor);

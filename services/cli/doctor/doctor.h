@@ -18,6 +18,7 @@ typedef struct Doctor {
     json_t *checks;
     Session session; // of NATS
     bool has_session;
+    bool domain_only;                        // --domain: nothing of the installation is looked at
     StreamState streams[DOCTOR_STREAMS_MAX]; // as in the topology
     bool stream_read[DOCTOR_STREAMS_MAX];
     KeyRegister in_postgres, in_config; // the registered keys
@@ -53,6 +54,9 @@ void doctor_channels(Doctor *doctor);
 void doctor_keys(Doctor *doctor, PGconn *conn);
 // Erasures that wait for longer than a day; after a restore, the gate that they have closed.
 void doctor_erasures(Doctor *doctor, PGconn *conn);
+// What mailbox providers demand of the domain of --domain, asked of DNS. ERROR_USAGE: an argument
+// is wrong.
+bool doctor_domain(Doctor *doctor, Error *err);
 void doctor_postgres_clock(Doctor *doctor, PGconn *conn);
 // By the consumer that reading CONFIG had NATS make.
 void doctor_nats_clock(Doctor *doctor);
