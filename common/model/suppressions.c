@@ -319,11 +319,19 @@ SuppressionReason suppressions_of_entry(
                                                   : SUPPRESSION_NONE;
 }
 
+const uint8_t SUPPRESSION_EVERY_ADDRESS[SUPPRESSION_HASH_LEN] = {
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+};
+
 SuppressionReason suppressions_classify(
     const Suppressions *s, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], const uint8_t *platform_hash, int64_t now_us)
 {
     SuppressionReason reason = suppressions_find(s, tenant, channel, category, hash, now_us);
+    if (reason == SUPPRESSION_NONE) {
+        reason = suppressions_find(s, tenant, channel, category, SUPPRESSION_EVERY_ADDRESS, now_us);
+    }
     if (platform_hash != NULL) {
         SuppressionReason other =
             suppressions_find(s, PLATFORM, channel, category, platform_hash, now_us);

@@ -10,6 +10,10 @@
 
 enum { SUPPRESSION_HASH_LEN = 32 };
 
+// In the place of an address's hash: the entry is about every address of its tenant, channel and
+// category (guard rails). No address has it but by breaking SHA-256.
+extern const uint8_t SUPPRESSION_EVERY_ADDRESS[SUPPRESSION_HASH_LEN];
+
 typedef struct Suppressions Suppressions;
 
 Suppressions *suppressions_new(void);
@@ -34,8 +38,8 @@ SuppressionReason suppressions_of_entry(
     const uint8_t hash[SUPPRESSION_HASH_LEN], int64_t now_us);
 
 // As suppressions_find, asked of the tenant's list and then of the platform's (whose hash is
-// another); NULL: the platform's is not asked. An opt-out does not count for a category that
-// ignores it.
+// another); NULL: the platform's is not asked. The tenant's entry about every address counts too.
+// An opt-out does not count for a category that ignores it.
 SuppressionReason suppressions_classify(
     const Suppressions *suppressions, Str tenant, Channel channel, Category category,
     const uint8_t hash[SUPPRESSION_HASH_LEN], const uint8_t *platform_hash, int64_t now_us);

@@ -15,6 +15,7 @@
 #include "common/service/cleanup.h"
 #include "common/service/storage_rows.h"
 #include "services/archiver/archive/archive_child.h"
+#include "services/archiver/guard/guard_rails.h"
 #include "services/archiver/log/log_writer.h"
 
 enum {
@@ -41,6 +42,9 @@ typedef struct ArchiverOptions {
     const char *log_spool;
     int64_t log_segment_mib;
     int64_t log_segment_s;
+    int64_t guard_bounces_warn, guard_bounces_pause, guard_complaints_warn, guard_complaints_pause;
+    int64_t guard_min_sends;
+    int64_t guard_every_s;
 } ArchiverOptions;
 
 typedef struct Archiver {
@@ -52,6 +56,7 @@ typedef struct Archiver {
     Cleanup *cleanup;
     LogWriter *log;
     ArchiveChild *child;
+    GuardRails *guard;
     RetentionPlan plan;
     char keep[RETENTION_CLASS_COUNT][KEEP_SIZE];
     uv_timer_t ahead_timer;
@@ -72,6 +77,9 @@ static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena
     Archiver *archiver = ctx;
     bool folded = fold_event(archiver->fold, message, arena, err);
     metric_add(folded ? archiver->folded : archiver->unreadable, 1);
+    if (folded) {
+        guard_rails_note(archiver->guard, message);
+    }
     return folded;
 }
 
@@ -108,6 +116,7 @@ static void on_projector_committed(void *ctx, DbTxn *txn)
         history_months_committed(&archiver->months);
     } else { // not committed: discarded here, and folded again
         history_months_forget(&archiver->months);
+        guard_rails_forget(archiver->guard);
     }
     fold_clear(archiver->fold);
 }
@@ -363,6 +372,29 @@ static void open_child(Archiver *archiver, const ArchiverOptions *options)
         .ctx = archiver});
 }
 
+static void open_guard(Archiver *archiver, const ArchiverOptions *o)
+{
+    Service *service = archiver->service;
+    archiver->guard = guard_rails_new(&(GuardRailsOptions){
+        .loop = service_loop(service),
+        .bus = service_bus(service),
+        .pool = service_pool(service),
+        .metrics = service_metrics(service),
+        .limits =
+            {
+                .warn =
+                    {[GUARD_BOUNCED] = (uint32_t)o->guard_bounces_warn,
+                     [GUARD_COMPLAINED] = (uint32_t)o->guard_complaints_warn},
+                .pause =
+                    {[GUARD_BOUNCED] = (uint32_t)o->guard_bounces_pause,
+                     [GUARD_COMPLAINED] = (uint32_t)o->guard_complaints_pause},
+                .min_sends = (uint32_t)o->guard_min_sends,
+            },
+        .every_ms = o->guard_every_s * 1000,
+        .is_active = is_active,
+        .ctx = archiver});
+}
+
 static bool start_archiver(Service *service, const void *options, void **ret_state, Error *err)
 {
     const ArchiverOptions *own = options;
@@ -386,6 +418,7 @@ static bool start_archiver(Service *service, const void *options, void **ret_sta
     archiver->fold = fold_new();
     history_sql_init(&archiver->sql, "archiver", HISTORY_LATE_APART);
     register_metrics(archiver, service_metrics(service));
+    open_guard(archiver, own);
     open_projector(archiver, own);
     open_cleanup(archiver, own->storage.url[0] != '\0', own->cleanup_every_s);
     open_child(archiver, own);
@@ -421,11 +454,17 @@ static void finish_stop(Archiver *archiver)
     }
 }
 
-static void on_cleanup_stopped(void *ctx)
+static void on_guard_stopped(void *ctx)
 {
     Archiver *archiver = ctx;
     archiver->stopping = true;
     finish_stop(archiver);
+}
+
+static void on_cleanup_stopped(void *ctx)
+{
+    Archiver *archiver = ctx;
+    guard_rails_stop(archiver->guard, on_guard_stopped, archiver);
 }
 
 static void on_log_stopped(void *ctx)
@@ -460,6 +499,7 @@ static void free_archiver(void *state)
     archive_child_free(archiver->child);
     log_writer_free(archiver->log);
     projector_free(archiver->projector);
+    guard_rails_free(archiver->guard);
     fold_free(archiver->fold);
     free(archiver);
 }
@@ -488,6 +528,18 @@ static const Option options_table[] = {
      "size at which a log segment ends, in MiB"},
     {"STENTOR_SEGMENT_S", OPTION_INT, offsetof(ArchiverOptions, log_segment_s), "86400", 1, 604800, false,
      "seconds after which a log segment ends; until then its messages are in their stream alone"},
+    {"STENTOR_GUARD_BOUNCES_WARN", OPTION_INT, offsetof(ArchiverOptions, guard_bounces_warn), "20", 0, 1000, false,
+     "hard bounces in a thousand e-mails of a tenant, in an hour or a day, that are warned of; 0: none"},
+    {"STENTOR_GUARD_BOUNCES_PAUSE", OPTION_INT, offsetof(ArchiverOptions, guard_bounces_pause), "50", 0, 1000, false,
+     "so many pause its marketing e-mails; 0: none"},
+    {"STENTOR_GUARD_COMPLAINTS_WARN", OPTION_INT, offsetof(ArchiverOptions, guard_complaints_warn), "1", 0, 1000, false,
+     "complaints in a thousand that are warned of; 0: none"},
+    {"STENTOR_GUARD_COMPLAINTS_PAUSE", OPTION_INT, offsetof(ArchiverOptions, guard_complaints_pause), "3", 0, 1000, false,
+     "so many pause its marketing e-mails; 0: none"},
+    {"STENTOR_GUARD_MIN_SENDS", OPTION_INT, offsetof(ArchiverOptions, guard_min_sends), "50", 1, 1000000, false,
+     "fewer e-mails in the hour or day say nothing"},
+    {"STENTOR_GUARD_EVERY_S", OPTION_INT, offsetof(ArchiverOptions, guard_every_s), "60", 1, 3600, false,
+     "seconds between two looks at bounces and complaints"},
 };
 // clang-format on
 

@@ -286,6 +286,8 @@ int cmd_outbox_check(Cli *cli);
 int cmd_outbox_show(Cli *cli);
 int cmd_outbox_retry(Cli *cli);
 int cmd_opt_out_revoke(Cli *cli);
+int cmd_guard_list(Cli *cli);
+int cmd_guard_resume(Cli *cli);
 int cmd_suppress_list(Cli *cli);
 int cmd_suppress_add(Cli *cli);
 int cmd_suppress_release(Cli *cli);

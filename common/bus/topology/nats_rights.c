@@ -53,7 +53,9 @@ static const NatsRights rights[] = {
      "$JS.API.STREAM.MSG.DELETE.DEAD",
      "DEFERRED", "CONFIG PEOPLE DEAD IN_HAND", NULL},
     // Its child process notes in the audit log what it restores and what ends by age.
-    {"stentor-archiver",         "ntf.dead.> aud.*.restore aud.*.expiry $JS.API.STREAM.MSG.GET.AUDIT",
+    // Guard rails pause marketing by a suppression of every address.
+    {"stentor-archiver",
+     "ntf.dead.> aud.*.restore aud.*.expiry cfg.suppression.> $JS.API.STREAM.MSG.GET.AUDIT $JS.API.STREAM.MSG.GET.CONFIG",
      "", "CONFIG STATUS EVENTS AUDIT PEOPLE DEAD INBOUND " REQUESTS " " RENDEREDS, NULL},
     {"stentor-order-saga",
      "evt.*.PlaceOrder evt.*.CompleteOrder evt.*.CancelOrder evt.*.OrderFailed ntf.deferred.saga.* ntf.dead.> "

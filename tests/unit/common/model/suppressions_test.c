@@ -147,6 +147,38 @@ static void transactional_mails_ignore_only_an_opt_out(void **state)
     }
 }
 
+static void an_entry_about_every_address_holds_for_its_category(void **state)
+{
+    (void)state;
+    Suppressions *s = suppressions_new();
+    Hash hash = hash_of(1, 2);
+    suppressions_put(
+        s, STR("acme"), CHANNEL_EMAIL, CATEGORY_MARKETING, SUPPRESSION_EVERY_ADDRESS,
+        SUPPRESSION_RATE_LIMIT, 0);
+    static const struct {
+        const char *tenant;
+        Channel channel;
+        Category category;
+        SuppressionReason reason;
+    } rows[] = {
+        {"acme", CHANNEL_EMAIL, CATEGORY_MARKETING, SUPPRESSION_RATE_LIMIT},
+        {"acme", CHANNEL_EMAIL, CATEGORY_TRANSACTIONAL, SUPPRESSION_NONE},
+        {"acme", CHANNEL_SMS, CATEGORY_MARKETING, SUPPRESSION_NONE},
+        {"beta", CHANNEL_EMAIL, CATEGORY_MARKETING, SUPPRESSION_NONE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(
+            suppressions_classify(
+                s, str_from(rows[i].tenant), rows[i].channel, rows[i].category, hash.of, NULL, 0),
+            rows[i].reason);
+    }
+    put(s, CATEGORY_MARKETING, hash, SUPPRESSION_COMPLAINT, 0);
+    assert_int_equal(
+        suppressions_classify(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_MARKETING, hash.of, NULL, 0),
+        SUPPRESSION_COMPLAINT); // its own says more
+    suppressions_free(s);
+}
+
 static bool wants(const Suppressions *s, Hash hash, SuppressionReason reason, int64_t at_us)
 {
     return suppressions_wants(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of, reason, at_us);
@@ -357,6 +389,7 @@ int main(void)
         cmocka_unit_test(finding_02_a_complaint_replaces_what_is_released_more_easily),
         cmocka_unit_test(each_entry_knows_its_message),
         cmocka_unit_test(what_is_known_is_the_last_that_can_be_read),
+        cmocka_unit_test(an_entry_about_every_address_holds_for_its_category),
         cmocka_unit_test(only_the_same_reason_and_end_stand_already),
         cmocka_unit_test(random_changes_agree_with_a_list),
         cmocka_unit_test(a_hundred_thousand_are_found),
