@@ -142,7 +142,10 @@ static CallbackEvent read_event(const json_t *object, const CallbackKind *kind, 
     event.id = callback_id(object, "sg_event_id");
     event.notification_id = callback_notification(object, names);
     event.attempt = callback_attempt(object, "attempt");
-    event.message_id = callback_id(object, "sg_message_id");
+    // "<X-Message-Id of the call's answer>.filter..."
+    Str whole = callback_id(object, "sg_message_id");
+    ptrdiff_t dot = str_find(whole, '.');
+    event.message_id = dot < 0 ? whole : str_slice(whole, 0, (size_t)dot);
     event.email = callback_email(callback_text(object, "email"));
     event.enhanced_code = callback_id(object, "status");
     event.text = callback_words(text.len > 0 ? text : callback_text(object, "response"), arena);

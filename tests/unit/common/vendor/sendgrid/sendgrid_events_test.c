@@ -114,6 +114,20 @@ static void kinds_that_change_no_status_are_counted(void **state)
     arena_free(arena);
 }
 
+static void the_message_id_is_as_the_call_was_answered(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    CallbackBatch batch = parse(
+        "[{\"event\":\"open\",\"sg_message_id\":\"LRzXl_NHStOGhQ4kofSm_A.filterdrecv-p3mdw1-18.0\"}"
+        ","
+        "{\"event\":\"open\",\"sg_message_id\":\"plain\"}]",
+        arena);
+    assert_true(str_eq(batch.events[0].message_id, STR("LRzXl_NHStOGhQ4kofSm_A")));
+    assert_true(str_eq(batch.events[1].message_id, STR("plain")));
+    arena_free(arena);
+}
+
 static void a_notification_is_found_by_smtp_id_or_custom_argument(void **state)
 {
     (void)state;
@@ -199,6 +213,7 @@ int main(void)
         cmocka_unit_test(what_is_for_good_suppresses),
         cmocka_unit_test(what_is_no_address_is_left_out),
         cmocka_unit_test(kinds_that_change_no_status_are_counted),
+        cmocka_unit_test(the_message_id_is_as_the_call_was_answered),
         cmocka_unit_test(a_notification_is_found_by_smtp_id_or_custom_argument),
         cmocka_unit_test(the_vendors_words_are_masked_and_cut),
         cmocka_unit_test(odd_values_are_left_out),
