@@ -175,6 +175,24 @@ static bool has_setting(const CredentialEntry *credential, const char *name)
     return false;
 }
 
+bool routing_may_call(Str url)
+{
+    static const char *const ours[] = {"http://127.0.0.1", "http://localhost", "http://[::1]"};
+    if (str_starts(url, STR("https://"))) {
+        return url.len > sizeof "https://" - 1;
+    }
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        Str start = str_from(ours[i]);
+        Str rest = str_starts(url, start) ? str_slice(url, start.len, url.len) : STR_EMPTY;
+        bool ends =
+            str_eq(url, start) || (rest.len > 0 && (rest.ptr[0] == ':' || rest.ptr[0] == '/'));
+        if (ends && str_find(rest, '@') < 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool check_settings(const CredentialEntry *credential, Error *err)
 {
     if (credential->n_settings > CREDENTIAL_SETTINGS_MAX) {
@@ -192,6 +210,12 @@ static bool check_settings(const CredentialEntry *credential, Error *err)
             return error_set(
                 err, ERROR_PERMANENT, "settings.%s: at most %d bytes on one line", setting->name,
                 SETTING_VALUE_MAX);
+        }
+        if (str_eq(str_from(setting->name), STR("base_url")) && !routing_may_call(value)) {
+            return error_set(
+                err, ERROR_PERMANENT,
+                "settings.base_url: neither https nor http of this machine; a secret is not sent "
+                "there");
         }
     }
     return true;

@@ -384,6 +384,19 @@ static void a_degraded_vendor_gets_a_tenth_of_its_weight_or_goes_last(void **sta
     assert_string_equal(picked(world, NULL, 0, degraded), "smtp sendgrid");
 }
 
+static void a_secret_goes_to_no_host_in_clear(void **state)
+{
+    (void)state;
+    assert_true(routing_may_call(STR("https://api.example.com")));
+    assert_true(routing_may_call(STR("http://127.0.0.1:8080")));
+    assert_true(routing_may_call(STR("http://localhost/x")));
+    assert_false(routing_may_call(STR("http://api.example.com")));
+    assert_false(routing_may_call(STR("http://127.0.0.1.example.com")));
+    assert_false(routing_may_call(STR("http://127.0.0.1:80@example.com")));
+    assert_false(routing_may_call(STR("https://")));
+    assert_false(routing_may_call(STR("ftp://localhost/")));
+}
+
 static void a_wrong_credential_is_refused_with_its_field(void **state)
 {
     World *world = *state;
@@ -478,6 +491,7 @@ int main(void)
         TEST(a_route_that_does_not_fall_back_on_open_waits_for_its_first_vendor),
         TEST(at_most_max_vendors_meet_one_mail),
         TEST(a_degraded_vendor_gets_a_tenth_of_its_weight_or_goes_last),
+        TEST(a_secret_goes_to_no_host_in_clear),
         TEST(a_wrong_credential_is_refused_with_its_field),
         TEST(a_wrong_route_is_refused_with_its_field_and_the_earlier_one_stays),
     };
