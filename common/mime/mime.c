@@ -129,6 +129,18 @@ static bool write_unsubscribe(Str url, Buf *out, Error *err)
     return true;
 }
 
+static bool write_cc(const MimeMail *mail, Buf *out, Error *err)
+{
+    for (size_t i = 0; i < mail->cc_count; i++) {
+        buf_cstr(out, i == 0 ? "Cc: " : ",\r\n ");
+        if (!mime_mailbox("Cc", mail->cc[i].name, mail->cc[i].address, out, err)) {
+            return false;
+        }
+    }
+    buf_cstr(out, mail->cc_count > 0 ? "\r\n" : "");
+    return true;
+}
+
 // Each on a line of its own, which none of them can leave.
 static bool write_extras(const MimeMail *mail, Buf *out, Error *err)
 {
@@ -166,6 +178,9 @@ static bool write_headers(const MimeMail *mail, Buf *out, Error *err)
     mime_header_plain("Date", date, out);
     if (!mime_header_mailbox("From", mail->from_name, mail->from, out, err) ||
         !mime_header_mailbox("To", mail->to_name, mail->to, out, err)) {
+        return false;
+    }
+    if (!write_cc(mail, out, err)) {
         return false;
     }
     if (mail->reply_to.len > 0 &&
@@ -238,6 +253,11 @@ static bool check(const MimeMail *mail, Error *err)
     }
     if (mail->reply_to.len > 0 && !mail_address_check("reply_to", mail->reply_to, NULL, err)) {
         return false;
+    }
+    for (size_t i = 0; i < mail->cc_count; i++) {
+        if (!mail_address_check("cc", mail->cc[i].address, NULL, err)) {
+            return false;
+        }
     }
     if (mail->html.len == 0 && mail->text.len == 0) {
         return error_set(err, ERROR_PERMANENT, "the e-mail has neither 'html' nor 'text'");

@@ -16,10 +16,16 @@ enum {
     MAIL_LOCAL_MAX = 64
 };
 
+typedef struct MimeMailbox {
+    Str name, address; // name may be empty
+} MimeMailbox;
+
 typedef struct MimeMail {
     Str from_name, from; // name may be empty
     Str to_name, to;     // likewise
-    Str reply_to;        // empty: none
+    const MimeMailbox *cc;
+    size_t cc_count;
+    Str reply_to; // empty: none
     Str subject;
     Str html, text;  // one of them may be empty
     Str id;          // "ntf_..." : the Message-ID's left side and the boundary

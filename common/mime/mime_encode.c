@@ -381,7 +381,7 @@ static Str without_bidi(Str text, char out[DISPLAY_NAME_MAX])
     return str_of(out, len);
 }
 
-bool mime_header_mailbox(const char *name, Str display, Str address, Buf *out, Error *err)
+bool mime_mailbox(const char *name, Str display, Str address, Buf *out, Error *err)
 {
     char kept[DISPLAY_NAME_MAX];
     if (!check_value(name, display, err)) {
@@ -393,8 +393,6 @@ bool mime_header_mailbox(const char *name, Str display, Str address, Buf *out, E
             (int)DISPLAY_NAME_MAX);
     }
     display = without_bidi(display, kept);
-    buf_cstr(out, name);
-    buf_str(out, STR(": "));
     if (display.len > 0) {
         if (count_high(display) == 0) {
             quoted_string(display, out);
@@ -406,6 +404,17 @@ bool mime_header_mailbox(const char *name, Str display, Str address, Buf *out, E
     }
     buf_char(out, '<');
     buf_str(out, address);
-    buf_str(out, STR(">\r\n"));
+    buf_char(out, '>');
+    return true;
+}
+
+bool mime_header_mailbox(const char *name, Str display, Str address, Buf *out, Error *err)
+{
+    buf_cstr(out, name);
+    buf_str(out, STR(": "));
+    if (!mime_mailbox(name, display, address, out, err)) {
+        return false;
+    }
+    buf_str(out, STR("\r\n"));
     return true;
 }

@@ -30,5 +30,7 @@ bool mime_base64(Str data, Buf *out);
 bool mime_header_text(const char *name, Str value, Buf *out, Error *err);
 // Appends "Name: display <address>" CRLF. The address has been checked; display may be empty.
 bool mime_header_mailbox(const char *name, Str display, Str address, Buf *out, Error *err);
+// A further one of the same header, on a line of its own: "display <address>", without the CRLF.
+bool mime_mailbox(const char *name, Str display, Str address, Buf *out, Error *err);
 // "Name: value" CRLF for a value that we made ourselves.
 bool mime_header_plain(const char *name, const char *value, Buf *out);

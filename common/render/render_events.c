@@ -39,8 +39,13 @@ bool render_request_check(const Request *request, Str subject, Error *err)
             err, ERROR_PERMANENT, "field 'channel' is %d, which is unknown", (int)request->channel);
     }
     if (!sealed_check(request->address, "address", err) ||
-        (request->variables != NULL && !sealed_check(request->variables, "variables", err))) {
+        (request->variables != NULL && !sealed_check(request->variables, "variables", err)) ||
+        (request->mail != NULL && !sealed_check(request->mail, "mail", err))) {
         return false;
+    }
+    if (request->mail != NULL && !sealed_same_key(request->address, request->mail)) {
+        return error_set(
+            err, ERROR_PERMANENT, "fields 'address' and 'mail' are sealed under two keys");
     }
     if (request->variables != NULL && !sealed_same_key(request->address, request->variables)) {
         return error_set(
@@ -128,6 +133,35 @@ bool digest_variables(const Job *job, json_t *variables, Error *err)
 
 // ---- what goes out ----
 
+// What the caller asked for this one mail.
+static bool add_extras(const Job *job, Stentor__V1__EmailContent *content, Error *err)
+{
+    const Stentor__V1__Meta *meta = job->request->meta;
+    Str packed;
+    if (job->request->mail == NULL) {
+        return true;
+    }
+    if (!unseal(
+            job->key, str_from(meta->tenant), str_from(meta->notification_id), "mail",
+            job->request->mail, job->arena, &packed, err)) {
+        return error_wrap(err, "'mail'");
+    }
+    const Stentor__V1__MailExtras *extras = (const Stentor__V1__MailExtras *)event_unpack(
+        &stentor__v1__mail_extras__descriptor, packed, job->arena, err);
+    if (extras == NULL) {
+        return false;
+    }
+    content->cc = extras->cc;
+    content->n_cc = extras->n_cc;
+    content->bcc = extras->bcc;
+    content->n_bcc = extras->n_bcc;
+    content->attachments = extras->attachments;
+    content->n_attachments = extras->n_attachments;
+    content->list_id = extras->list_id;
+    content->reply_to = extras->reply_to[0] != '\0' ? extras->reply_to : content->reply_to;
+    return true;
+}
+
 static bool pack_email(
     const Job *job, Draft *draft, const Sender *sender, Str *ret_bytes, Error *err)
 {
@@ -142,7 +176,7 @@ static bool pack_email(
     if (job->unsubscribe_url != NULL) {
         content.unsubscribe_url = pb_borrow(job->unsubscribe_url);
     }
-    return event_pack(&content.base, job->arena, ret_bytes, err);
+    return add_extras(job, &content, err) && event_pack(&content.base, job->arena, ret_bytes, err);
 }
 
 static bool pack_sms(const Job *job, Draft *draft, Str *ret_bytes, Error *err)

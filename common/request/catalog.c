@@ -9,6 +9,7 @@
 #include "common/base/map.h"
 #include "common/codec/event.h"
 #include "common/model/template_key.h"
+#include "common/request/request_mail.h"
 #include "common/request/required.h"
 #include "common/request/semver.h"
 #include "stentor/v1/config.pb-c.h"
@@ -541,7 +542,7 @@ bool catalog_freeze(
             version->priority == PRIORITY_NONE ? PRIORITY_NORMAL : version->priority;
     }
     request->retention = catalog_retention(catalog, tenant, request->category);
-    return true;
+    return request_mail_may_copy(request->mail, request->category, err);
 }
 
 VariableRules *catalog_rules(const Catalog *catalog, Str tenant, const Request *frozen)

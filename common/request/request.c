@@ -8,6 +8,7 @@
 #include "common/base/id.h"
 #include "common/model/channel_address.h"
 #include "common/request/consent.h"
+#include "common/request/request_mail.h"
 #include "common/request/semver.h"
 
 bool field_error(FieldError *err, const char *field, const char *format, ...)
@@ -160,12 +161,18 @@ static bool check_ids(const Request *request, FieldError *err)
            check_text(request->source_event_type, REQUEST_ID_MAX, "source_event_type", err);
 }
 
+static bool check_mail(Request *request, Arena *arena, FieldError *err)
+{
+    return request->mail == NULL ||
+           request_mail_check(request->mail, request->channel, request->to, arena, err);
+}
+
 bool request_check(Request *request, int64_t now_us, Arena *arena, FieldError *err)
 {
     return check_kind(request, err) && check_recipient(request, arena, err) &&
            check_template(request, err) && check_ids(request, err) &&
            check_times(request, now_us, err) && check_consent(request, now_us, err) &&
-           check_retries(request, err);
+           check_retries(request, err) && check_mail(request, arena, err);
 }
 
 bool request_check_on(Request *request, size_t *at, int64_t now_us, Arena *arena, FieldError *err)
@@ -193,6 +200,9 @@ bool request_check_on(Request *request, size_t *at, int64_t now_us, Arena *arena
             break;
         case 6:
             ok = check_retries(request, err);
+            break;
+        case 7:
+            ok = check_mail(request, arena, err);
             break;
         default:
             return true;

@@ -32,13 +32,15 @@ typedef struct Request {
     Str source_event_id;
     Str source_event_type;
     int64_t scheduled_for_us; // 0: now
-    bool priority_unsaid;     // no priority was given: request_check set it, the template may set another
+    bool priority_unsaid;     // no priority was given: request_check set it, the template may set
+                              // another
     bool scheduled_past;      // a time was given and has passed, so it means now
     int64_t expires_at_us;    // 0: never
     OwnRetries retries;       // of a command; all zero: the dispatcher's
     int64_t produced_at_us;   // of a command: the time in its id; 0: when the stream stored it
     Str consent_source;       // the caller's word on consent (consent.h); empty: none
     int64_t consent_at_us;
+    struct RequestMail *mail; // of an e-mail (request_mail.h); NULL: nothing beside its template
     // Set by the component that made the request, never by a caller:
     RetentionClass retention; // catalog_freeze fills it in
     const char *given_id;     // an id that is derived from its cause; NULL: made at accept time

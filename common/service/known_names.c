@@ -91,6 +91,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_SMTP_COMMAND_MS",
     "STENTOR_SMTP_DATA_MS",
     "STENTOR_SMTP_IDLE_MS",
+    "STENTOR_MAIL_FEEDBACK_SENDER",
     "STENTOR_MAIL_FROM",
     "STENTOR_MAIL_DOMAIN",
     "STENTOR_DISPATCHER_TENANT_PERCENT",

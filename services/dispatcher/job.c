@@ -216,12 +216,29 @@ static bool is_verified(const Job *job, const JobOpening *opening, Str address)
            directory_may_send_as(opening->directory, job->key->tenant, address);
 }
 
+static const Copies *choose_copies(
+    const Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content)
+{
+    const CopiesWant want = {
+        .known = directory_suppressions(opening->directory),
+        .hash_keys = &opening->rules->hash_keys,
+        .rendered = job->rendered,
+        .content = content,
+        .now_us = opening->now_us,
+        .arena = job->delivery->arena,
+    };
+    return copies_choose(&want);
+}
+
 static bool compose(
     Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content, const From *from,
     const Stentor__V1__Address *address, Error *err)
 {
     Arena *arena = job->delivery->arena;
+    const Copies *copies = choose_copies(job, opening, content);
     MimeMail mime = {
+        .cc = copies->cc,
+        .cc_count = copies->cc_count,
         .from = from->address,
         .from_name = from->name,
         .to = str_from(address->address),
@@ -264,7 +281,9 @@ static bool compose(
         job->dress.return_path.len > 0 ? job->dress.return_path : arena_str(arena, mime.from);
     job->mail.envid = job->dress.token;
     job->mail.to = arena_str(arena, mime.to);
-    job->mail.utf8 = job->mail.utf8 || from_utf8 || reply_utf8;
+    job->mail.copies = copies->envelope;
+    job->mail.copy_count = copies->count;
+    job->mail.utf8 = job->mail.utf8 || from_utf8 || reply_utf8 || copies->utf8;
     if (vendors_want_message(&job->route) &&
         !dress_sign(
             &job->dress, buf_view(opening->buf), mime.date_us, arena, &job->mail.message, err)) {

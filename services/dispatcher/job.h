@@ -11,6 +11,7 @@
 #include "common/model/rules/ladder.h"
 #include "common/routing/routes.h"
 #include "services/dispatcher/directory.h"
+#include "services/dispatcher/dress/copies.h"
 #include "services/dispatcher/dress/dress.h"
 #include "services/dispatcher/job_state.h"
 #include "services/dispatcher/ledger/ledger.h"

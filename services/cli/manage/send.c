@@ -140,19 +140,38 @@ bool send_add_consent(Cli *cli, json_t *request, Error *err)
            set_text(consent, "given_at", "consent-at", at, err);
 }
 
+static bool add_copies(Cli *cli, json_t *request, const char *flag, Error *err)
+{
+    json_t *list = json_array();
+    const char *address = NULL;
+    for (int i = 0; (address = args_each(&cli->args, flag, &i)) != NULL;) {
+        if (json_array_append_new(list, json_string(address)) != 0) {
+            json_decref(list);
+            return error_set(err, ERROR_USAGE, "--%s is not UTF-8", flag);
+        }
+    }
+    if (json_array_size(list) > 0) {
+        (void)json_object_set(request, flag, list);
+    }
+    json_decref(list);
+    return true;
+}
+
 static bool build_request(Cli *cli, json_t *request, Error *err)
 {
     // clang-format off
     static const char *const fields[][2] = { // flag, field of the API
         {"template", "template"}, {"template-version", "template_version"}, {"locale", "locale"}, {"category", "category"},
         {"priority", "priority"}, {"correlation-id", "correlation_id"}, {"recipient", "recipient_id"},
+        {"reply-to", "reply_to"}, {"list-id", "list_id"},
     };
     // clang-format on
     if (!args_has(&cli->args, "to") && !args_has(&cli->args, "recipient")) {
         return error_set(err, ERROR_USAGE, "one of --to ADDRESS and --recipient ID is required");
     }
     if (!build_target(cli, request, err) || !build_channels(cli, request, err) ||
-        !build_times(cli, request, err) || !send_add_consent(cli, request, err)) {
+        !build_times(cli, request, err) || !send_add_consent(cli, request, err) ||
+        !add_copies(cli, request, "cc", err) || !add_copies(cli, request, "bcc", err)) {
         return false;
     }
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {

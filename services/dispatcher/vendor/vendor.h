@@ -8,6 +8,8 @@
 
 #include "common/vendor/vendor_api.h"
 
+enum { MAIL_COPIES_MAX = 49 };
+
 typedef struct Mail Mail;
 typedef void (*MailDone)(void *ctx, Mail *mail, const SendResult *result);
 
@@ -15,6 +17,8 @@ typedef void (*MailDone)(void *ctx, Mail *mail, const SendResult *result);
 struct Mail {
     Str tenant;
     Str from, to;        // envelope; checked by mail_address_check()
+    const Str *copies;   // further recipients of the same mail: who is refused fails nothing
+    size_t copy_count;   // at most MAIL_COPIES_MAX
     Str message;         // headers and body, CRLF; empty when no vendor that may get it wants it
     bool utf8;           // an address or a header is not ASCII
     VendorMail *content; // the same in parts, for HTTP APIs; NULL when none may get it

@@ -9,6 +9,7 @@
 #include "common/codec/event.h"
 #include "common/events/meta.h"
 #include "common/events/status.h"
+#include "common/request/request_mail.h"
 #include "stentor/v1/deferred.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 
@@ -51,6 +52,42 @@ static bool seal_address(Building *b, Stentor__V1__Sealed **ret, Error *err)
     }
     const Acceptance *a = b->acceptance;
     *ret = seal(a->key, a->tenant, b->id, "address", plain, b->arena);
+    return true;
+}
+
+static Stentor__V1__Address **pack_addresses(Building *b, const MailAddress *list, size_t count)
+{
+    Stentor__V1__Address **ret = arena_array(b->arena, count + 1, sizeof *ret);
+    for (size_t i = 0; i < count; i++) {
+        ret[i] = arena_alloc(b->arena, sizeof **ret);
+        stentor__v1__address__init(ret[i]);
+        ret[i]->address = pb_text(b->arena, list[i].address);
+        ret[i]->name = pb_text(b->arena, list[i].name);
+    }
+    return ret;
+}
+
+// Under the recipient's key, as all of the mail: a copy's address ends with it.
+static bool seal_mail(Building *b, Stentor__V1__Sealed **ret, Error *err)
+{
+    const RequestMail *mail = b->request->mail;
+    if (mail == NULL) {
+        return true;
+    }
+    Stentor__V1__MailExtras extras;
+    stentor__v1__mail_extras__init(&extras);
+    extras.cc = pack_addresses(b, mail->cc, mail->cc_count);
+    extras.n_cc = mail->cc_count;
+    extras.bcc = pack_addresses(b, mail->bcc, mail->bcc_count);
+    extras.n_bcc = mail->bcc_count;
+    extras.reply_to = pb_text(b->arena, mail->reply_to);
+    extras.list_id = pb_text(b->arena, mail->list_id);
+    Str plain = STR_EMPTY;
+    if (!event_pack(&extras.base, b->arena, &plain, err)) {
+        return false;
+    }
+    const Acceptance *a = b->acceptance;
+    *ret = seal(a->key, a->tenant, b->id, "mail", plain, b->arena);
     return true;
 }
 
@@ -109,7 +146,7 @@ static bool build_request(
     event->retries = make_retries(b);
     Str variables = r->variables.len > 0 ? r->variables : STR("{}");
     event->variables = seal(a->key, a->tenant, b->id, "variables", variables, b->arena);
-    return seal_address(b, &event->address, err);
+    return seal_mail(b, &event->mail, err) && seal_address(b, &event->address, err);
 }
 
 static bool frame_of(

@@ -174,6 +174,7 @@ static void add_copy(GateRun *run, const Notice *first, Str guardian_id)
     copy->first = (size_t)(first - run->notices);
     copy->id = derive_id(run, first);
     copy->request.copy_of = str_from(first->id);
+    copy->request.mail = NULL; // whom the first one is copied to has it already
     take_guardian(run, copy, guardian_id);
     judge(run, copy);
 }

@@ -9,6 +9,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/request/consent.h"
+#include "common/request/request_mail.h"
 
 DEFINE_CLEANUP(free_json, json_t *, json_decref)
 
@@ -219,6 +220,72 @@ static bool take_consent(Reading *r, const char *field, const json_t *value)
         value, r->arena, &r->request->consent_source, &r->request->consent_at_us, r->err);
 }
 
+// ---- of an e-mail ----
+
+static RequestMail *mail_of(Reading *r)
+{
+    if (r->request->mail == NULL) {
+        r->request->mail = arena_zalloc(r->arena, sizeof *r->request->mail);
+    }
+    return r->request->mail;
+}
+
+static bool read_copy(Reading *r, const char *field, const json_t *value, MailAddress *ret)
+{
+    if (json_is_string(value)) {
+        return take_text(r, field, value, &ret->address);
+    }
+    const json_t *address = json_object_get(value, "address");
+    const json_t *name = json_object_get(value, "name");
+    size_t known = (address != NULL ? 1U : 0U) + (name != NULL ? 1U : 0U);
+    if (address == NULL || json_object_size(value) != known) {
+        return field_error(r->err, field, "must be an address or {\"address\", \"name\"}");
+    }
+    return take_text(r, field, address, &ret->address) &&
+           (name == NULL || take_text(r, field, name, &ret->name));
+}
+
+static bool read_copies(
+    Reading *r, const char *field, const json_t *value, MailAddress **ret, size_t *ret_count)
+{
+    size_t count = json_array_size(value);
+    if (!json_is_array(value) || count > MAIL_RECIPIENTS_MAX) {
+        return field_error(
+            r->err, field, "must be a list of at most %d addresses", (int)MAIL_RECIPIENTS_MAX - 1);
+    }
+    *ret = arena_array(r->arena, count + 1, sizeof **ret);
+    for (size_t i = 0; i < count; i++) {
+        const char *at = arena_printf(r->arena, "%s[%zu]", field, i);
+        if (!read_copy(r, at, json_array_get(value, i), &(*ret)[i])) {
+            return false;
+        }
+    }
+    *ret_count = count;
+    return true;
+}
+
+static bool read_cc(Reading *r, const char *field, const json_t *value)
+{
+    RequestMail *mail = mail_of(r);
+    return read_copies(r, field, value, &mail->cc, &mail->cc_count);
+}
+
+static bool read_bcc(Reading *r, const char *field, const json_t *value)
+{
+    RequestMail *mail = mail_of(r);
+    return read_copies(r, field, value, &mail->bcc, &mail->bcc_count);
+}
+
+static bool read_reply_to(Reading *r, const char *field, const json_t *value)
+{
+    return take_text(r, field, value, &mail_of(r)->reply_to);
+}
+
+static bool read_list_id(Reading *r, const char *field, const json_t *value)
+{
+    return take_text(r, field, value, &mail_of(r)->list_id);
+}
+
 // clang-format off
 static const struct { const char *name; ReadField read; } FIELDS[] = {
     {"to",               read_to},
@@ -237,6 +304,10 @@ static const struct { const char *name; ReadField read; } FIELDS[] = {
     {"source_event_id",  read_source},
     {"consent",          take_consent},
     {"source_event_type", read_source_type},
+    {"cc",               read_cc},
+    {"bcc",              read_bcc},
+    {"reply_to",         read_reply_to},
+    {"list_id",          read_list_id},
 };
 // clang-format on
 
@@ -363,6 +434,16 @@ static bool check_request(Reading *r, Request *request)
     return false;
 }
 
+static bool has_channel(const Reading *r, Channel channel)
+{
+    for (size_t i = 0; i < r->channel_count; i++) {
+        if (r->channels[i] == channel) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // One request for each channel; without `channels` the one that is there.
 static bool add_requests(Reading *r, size_t source, RequestList *list)
 {
@@ -372,6 +453,9 @@ static bool add_requests(Reading *r, size_t source, RequestList *list)
         Request *request = &list->items[list->count];
         *request = asked;
         request->channel = r->channel_count == 0 ? asked.channel : r->channels[i];
+        // Of several channels only the e-mail has it.
+        bool of_mail = request->channel == CHANNEL_EMAIL || !has_channel(r, CHANNEL_EMAIL);
+        request->mail = of_mail ? asked.mail : NULL;
         list->variables[list->count] = r->variables;
         list->sources[list->count++] = source;
         if (!check_request(r, request)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's mails, from MAIL to the answer behind the final dot.
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/crash.h"
@@ -52,10 +53,17 @@ static void write_mail(SmtpSession *session)
     smtp_session_expect(session, EXPECT_MAIL);
 }
 
-static void write_rcpt(SmtpSession *session)
+static size_t recipient_count(const Mail *mail)
 {
+    return 1 + mail->copy_count;
+}
+
+// The n-th: 0 is the mail's own recipient.
+static void write_rcpt(SmtpSession *session, size_t n)
+{
+    const Mail *mail = session->envelope;
     buf_str(&session->out, STR("RCPT TO:<"));
-    buf_str(&session->out, session->envelope->to);
+    buf_str(&session->out, n == 0 ? mail->to : mail->copies[n - 1]);
     buf_str(&session->out, STR(">\r\n"));
     smtp_session_expect(session, EXPECT_RCPT);
 }
@@ -85,6 +93,8 @@ static void begin_envelope(SmtpSession *session, Mail *mail)
 {
     session->envelope = mail;
     session->refusal.set = false;
+    session->rcpt_answers = 0;
+    session->copies.refused = 0;
     if (session->mail_open) {
         smtp_session_send(session, "RSET");
         smtp_session_expect(session, EXPECT_RSET);
@@ -95,8 +105,14 @@ static void begin_envelope(SmtpSession *session, Mail *mail)
     }
     write_mail(session);
     if (session->caps.pipelining) {
-        write_rcpt(session);
-        write_data(session);
+        for (size_t n = 0; n < recipient_count(mail); n++) {
+            write_rcpt(session, n);
+        }
+        // With copies DATA waits for what becomes of the recipient: where that one is refused and a
+        // copy is not, the lone dot behind DATA would be an empty mail.
+        if (mail->copy_count == 0) {
+            write_data(session);
+        }
     }
 }
 
@@ -152,6 +168,7 @@ static void write_message(SmtpSession *session)
     buf_str(out, STR(".\r\n"));
     assert(!out->full); // two messages of MIME_BYTES_MAX fit
     session->sending = session->envelope;
+    session->sent_copies = session->copies;
     session->envelope = NULL;
     session->mails++;
     smtp_session_expect(session, EXPECT_FINAL);
@@ -189,7 +206,7 @@ bool smtp_mail_on_mail(SmtpSession *session, const SmtpReply *reply, Error *err)
     }
     if (!session->caps.pipelining) {
         if (ok) {
-            write_rcpt(session);
+            write_rcpt(session, 0);
         } else {
             end_envelope(session);
         }
@@ -197,18 +214,35 @@ bool smtp_mail_on_mail(SmtpSession *session, const SmtpReply *reply, Error *err)
     return true;
 }
 
+static void note_copy(SmtpSession *session, const SmtpReply *reply)
+{
+    SmtpCopies *copies = &session->copies;
+    char text[96];
+    if (copies->refused++ == 0) {
+        smtp_reply_clean(reply, text, sizeof text);
+        (void)snprintf(copies->first, sizeof copies->first, "%d %s", reply->code, text);
+    }
+}
+
 void smtp_mail_on_rcpt(SmtpSession *session, const SmtpReply *reply)
 {
     bool ok = reply->code / 100 == CODE_OK_CLASS;
-    if (!ok && !session->refusal.set) {
+    size_t n = session->rcpt_answers++;
+    size_t count = recipient_count(session->envelope);
+    if (!ok && n == 0 && !session->refusal.set) {
         note(&session->refusal, reply);
+    } else if (!ok && n > 0) {
+        note_copy(session, reply);
     }
-    if (!session->caps.pipelining) {
-        if (ok) {
-            write_data(session);
-        } else {
-            end_envelope(session);
-        }
+    if (session->caps.pipelining && (count == 1 || n + 1 < count)) {
+        return; // DATA is written already, or another answer comes
+    }
+    if (session->refusal.set) {
+        end_envelope(session);
+    } else if (n + 1 < count) {
+        write_rcpt(session, n + 1);
+    } else {
+        write_data(session);
     }
 }
 
@@ -249,5 +283,11 @@ void smtp_mail_on_final(SmtpSession *session, const SmtpReply *reply)
     session->sending = NULL;
     SmtpRefusal said;
     note(&said, reply);
+    if (session->sent_copies.refused > 0) {
+        size_t len = strlen(said.text);
+        (void)snprintf(
+            said.text + len, sizeof said.text - len, " (%zu of %zu copies refused, the first: %s)",
+            session->sent_copies.refused, mail->copy_count, session->sent_copies.first);
+    }
     answer(session, mail, reply->code, &said);
 }

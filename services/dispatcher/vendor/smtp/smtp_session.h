@@ -50,7 +50,7 @@ typedef enum SmtpExpect {
     EXPECT_NOTHING // after a dot that ended a message without recipients
 } SmtpExpect;
 
-enum { SMTP_EXPECT_MAX = 8, SMTP_OUT_MAX = 16 * 1024 * 1024 };
+enum { SMTP_EXPECT_MAX = 8 + MAIL_COPIES_MAX, SMTP_OUT_MAX = 16 * 1024 * 1024 };
 
 typedef struct SmtpHooks {
     Mail *(*next)(void *ctx);                       // NULL: there is none now
@@ -65,6 +65,12 @@ typedef struct SmtpRefusal {
     char text[512];
 } SmtpRefusal;
 
+// Of a mail's copies.
+typedef struct SmtpCopies {
+    size_t refused;
+    char first[128]; // what the server said to the first of them
+} SmtpCopies;
+
 typedef struct SmtpSession {
     const SmtpOptions *options;
     const SmtpHooks *hooks;
@@ -78,8 +84,11 @@ typedef struct SmtpSession {
     size_t dot_offset; // ... at this offset
     Mail *sending;
     Mail *envelope;
-    SmtpRefusal refusal; // of `envelope`
-    bool mail_open;      // the server holds a MAIL that no DATA followed: RSET first
+    SmtpRefusal refusal;    // of `envelope`
+    size_t rcpt_answers;    // of `envelope`
+    SmtpCopies copies;      // of `envelope` ...
+    SmtpCopies sent_copies; // ... and of `sending`
+    bool mail_open;         // the server holds a MAIL that no DATA followed: RSET first
     uint32_t mails;
     unsigned expected;
     SmtpExpect expect[SMTP_EXPECT_MAX];

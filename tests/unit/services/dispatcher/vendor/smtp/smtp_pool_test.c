@@ -189,6 +189,91 @@ static void a_mail_costs_one_group_and_one_message(void **state)
     assert_string_equal(stage->script.mails[0], "Subject: x\r\n\r\nhello\r\n");
 }
 
+static const Str COPIES[] = {{"c@example.org", 13}, {"d@example.org", 13}};
+
+static Sent *send_with_copies(Stage *stage, const char *to, const char *message)
+{
+    Sent *sent = send_mail(stage, to, message);
+    sent->mail.copies = COPIES; // before the loop writes it
+    sent->mail.copy_count = 2;
+    return sent;
+}
+
+static void copies_go_in_the_same_transaction(void **state)
+{
+    Stage *stage = *state;
+    open_pool(stage);
+    Sent *a = send_with_copies(stage, "a@example.org", "1\r\n");
+    Sent *b = send_mail(stage, "b@example.org", "2\r\n");
+    run(stage);
+    expect_answer(a, REPLY_ACCEPTED, "250", "2.0.0");
+    expect_answer(b, REPLY_ACCEPTED, "250", "2.0.0");
+    expect_log(
+        stage, "+EHLO client.test\n|"
+               "MAIL FROM:<shop@example.com> SIZE=3\nRCPT TO:<a@example.org>\n"
+               "RCPT TO:<c@example.org>\nRCPT TO:<d@example.org>\n|DATA\n|"
+               ".\nMAIL FROM:<shop@example.com> SIZE=3\nRCPT TO:<b@example.org>\nDATA\n|"
+               ".\n|");
+    assert_int_equal(stage->script.mail_count, 2);
+}
+
+static void a_refused_copy_fails_nothing_and_is_told(void **state)
+{
+    Stage *stage = *state;
+    script_rule(&stage->script, "RCPT TO:<c@", "550 5.1.1 no such user", 0);
+    open_pool(stage);
+    Sent *a = send_with_copies(stage, "a@example.org", "1\r\n");
+    Sent *b = send_mail(stage, "b@example.org", "2\r\n");
+    run(stage);
+    expect_answer(a, REPLY_ACCEPTED, "250", "2.0.0");
+    assert_string_equal(a->text, "Ok: queued (1 of 2 copies refused, the first: 550 no such user)");
+    assert_string_equal(b->text, "Ok: queued");
+}
+
+static void a_refused_recipient_sends_nothing_to_its_copies(void **state)
+{
+    Stage *stage = *state;
+    script_rule(&stage->script, "RCPT TO:<a@", "550 5.1.1 no such user", 0);
+    open_pool(stage);
+    Sent *a = send_with_copies(stage, "a@example.org", "1\r\n");
+    Sent *b = send_mail(stage, "b@example.org", "2\r\n");
+    run(stage);
+    expect_answer(a, REPLY_BAD_ADDRESS, "550", "5.1.1");
+    expect_answer(b, REPLY_ACCEPTED, "250", "2.0.0");
+    assert_int_equal(stage->script.mail_count, 1); // not even an empty mail
+    assert_non_null(strstr(buf_c(&stage->script.log), "|RSET\nMAIL FROM:"));
+}
+
+static void copies_without_pipelining_are_named_one_by_one(void **state)
+{
+    Stage *stage = *state;
+    script_rule(&stage->script, "EHLO", "250 script", 0);
+    script_rule(&stage->script, "RCPT TO:<d@", "450 4.2.1 later", 0);
+    open_pool(stage);
+    Sent *a = send_with_copies(stage, "a@example.org", "1\r\n");
+    run(stage);
+    expect_answer(a, REPLY_ACCEPTED, "250", "2.0.0");
+    expect_log(
+        stage, "+EHLO client.test\n|MAIL FROM:<shop@example.com>\n|RCPT TO:<a@example.org>\n|"
+               "RCPT TO:<c@example.org>\n|RCPT TO:<d@example.org>\n|DATA\n|.\n|");
+}
+
+static void a_refused_sender_ends_a_mail_with_copies(void **state)
+{
+    Stage *stage = *state;
+    script_rule(&stage->script, "MAIL FROM", "550 5.7.1 not you", 1);
+    script_rule(&stage->script, "RCPT TO:<a@", "503 5.5.1 MAIL first", 1);
+    script_rule(&stage->script, "RCPT TO:<c@", "503 5.5.1 MAIL first", 1);
+    script_rule(&stage->script, "RCPT TO:<d@", "503 5.5.1 MAIL first", 1);
+    open_pool(stage);
+    Sent *a = send_with_copies(stage, "a@example.org", "1\r\n");
+    Sent *b = send_with_copies(stage, "a@example.org", "2\r\n");
+    run(stage);
+    expect_answer(a, REPLY_TERMINAL, "550", "5.7.1");
+    expect_answer(b, REPLY_ACCEPTED, "250", "2.0.0");
+    assert_string_equal(b->text, "Ok: queued");
+}
+
 static void a_server_that_offers_dsn_gets_an_envelope_id(void **state)
 {
     Stage *stage = *state;
@@ -995,6 +1080,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_STAGE(a_mail_costs_one_group_and_one_message),
+        ON_STAGE(copies_go_in_the_same_transaction),
+        ON_STAGE(a_refused_copy_fails_nothing_and_is_told),
+        ON_STAGE(a_refused_recipient_sends_nothing_to_its_copies),
+        ON_STAGE(copies_without_pipelining_are_named_one_by_one),
+        ON_STAGE(a_refused_sender_ends_a_mail_with_copies),
         ON_STAGE(a_server_that_offers_dsn_gets_an_envelope_id),
         ON_STAGE(the_next_envelope_goes_behind_the_final_dot),
         ON_STAGE(without_pipelining_each_command_waits_for_its_answer),
