@@ -227,22 +227,194 @@ static void write_boundary(const char *boundary, bool last, Buf *out)
     buf_str(out, last ? STR("--\r\n") : STR("\r\n"));
 }
 
+// "=_" cannot stand in quoted-printable or base64, and mime_choose() keeps it out of 7bit. None of
+// the three is another's beginning.
+typedef struct Boundary {
+    char text[BOUNDARY_SIZE];
+} Boundary;
+
+static Boundary boundary_of(const MimeMail *mail, const char *prefix)
+{
+    Boundary boundary = {{0}};
+    size_t len = strlen(prefix);
+    Str id = str_slice(mail->id, 0, BOUNDARY_SIZE - len - 1);
+    memcpy(boundary.text, prefix, len);
+    memcpy(boundary.text + len, id.ptr, id.len);
+    return boundary;
+}
+
+static void open_multipart(const char *type, const Boundary *boundary, Buf *out)
+{
+    buf_str(out, STR("Content-Type: multipart/"));
+    buf_cstr(out, type);
+    buf_str(out, STR(";\r\n boundary=\""));
+    buf_cstr(out, boundary->text);
+    buf_str(out, STR("\"\r\n\r\n"));
+}
+
 static void write_alternative(const MimeMail *mail, Buf *out)
 {
-    // "=_" cannot stand in quoted-printable or base64, and mime_choose() keeps it out of 7bit.
-    char boundary[BOUNDARY_SIZE] = "=_stentor_";
-    size_t prefix = strlen(boundary);
-    Str id = str_slice(mail->id, 0, BOUNDARY_SIZE - prefix - 1);
-    memcpy(boundary + prefix, id.ptr, id.len);
-    boundary[prefix + id.len] = '\0';
-    buf_str(out, STR("Content-Type: multipart/alternative;\r\n boundary=\""));
-    buf_cstr(out, boundary);
-    buf_str(out, STR("\"\r\n\r\n"));
-    write_boundary(boundary, false, out);
+    Boundary boundary = boundary_of(mail, "=_stentor_");
+    open_multipart("alternative", &boundary, out);
+    write_boundary(boundary.text, false, out);
     write_part("text/plain", mail->text, out);
-    write_boundary(boundary, false, out);
+    write_boundary(boundary.text, false, out);
     write_part("text/html", mail->html, out);
-    write_boundary(boundary, true, out);
+    write_boundary(boundary.text, true, out);
+}
+
+static void write_texts(const MimeMail *mail, Buf *out)
+{
+    if (mail->html.len == 0) {
+        write_part("text/plain", mail->text, out);
+    } else if (mail->text.len == 0) {
+        write_part("text/html", mail->html, out);
+    } else {
+        write_alternative(mail, out);
+    }
+}
+
+// ---- files ----
+
+static bool is_inline(const MimeMail *mail, const MimeFile *file)
+{
+    return file->content_id.len > 0 && mail->html.len > 0;
+}
+
+static size_t count_files(const MimeMail *mail, bool inlined)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < mail->file_count; i++) {
+        count += is_inline(mail, &mail->files[i]) == inlined ? 1 : 0;
+    }
+    return count;
+}
+
+// RFC 2183; a name beyond ASCII as RFC 2231 says.
+static void write_file_name(Str name, Buf *out)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    bool plain = true;
+    for (size_t i = 0; i < name.len; i++) {
+        plain = plain && (uint8_t)name.ptr[i] < 0x80 && strchr("\"\\%", name.ptr[i]) == NULL;
+    }
+    buf_str(out, plain ? STR(";\r\n filename=\"") : STR(";\r\n filename*=UTF-8''"));
+    for (size_t i = 0; i < name.len; i++) {
+        uint8_t c = (uint8_t)name.ptr[i];
+        if (plain || ascii_is_alnum((char)c) || c == '.' || c == '-' || c == '_') {
+            buf_char(out, (char)c);
+        } else {
+            const char coded[] = {'%', hex[c >> 4], hex[c & 15]};
+            buf_append(out, coded, sizeof coded);
+        }
+    }
+    buf_str(out, plain ? STR("\"\r\n") : STR("\r\n"));
+}
+
+static void write_file(const MimeFile *file, bool inlined, Buf *out)
+{
+    buf_str(out, STR("Content-Type: "));
+    buf_str(out, file->type);
+    buf_str(out, STR("\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: "));
+    buf_str(out, inlined ? STR("inline") : STR("attachment"));
+    write_file_name(file->name, out);
+    if (file->content_id.len > 0) {
+        buf_str(out, STR("Content-ID: <"));
+        buf_str(out, file->content_id);
+        buf_str(out, STR(">\r\n"));
+    }
+    buf_str(out, STR("\r\n"));
+    mime_base64_lines(file->bytes, out);
+}
+
+static void write_files(const MimeMail *mail, bool inlined, const Boundary *boundary, Buf *out)
+{
+    for (size_t i = 0; i < mail->file_count; i++) {
+        if (is_inline(mail, &mail->files[i]) == inlined) {
+            write_boundary(boundary->text, false, out);
+            write_file(&mail->files[i], inlined, out);
+        }
+    }
+    write_boundary(boundary->text, true, out);
+}
+
+// The texts, with the images that the HTML shows (RFC 2387).
+static void write_related(const MimeMail *mail, Buf *out)
+{
+    if (count_files(mail, true) == 0) {
+        write_texts(mail, out);
+        return;
+    }
+    Boundary boundary = boundary_of(mail, "=_stentor_r_");
+    open_multipart("related", &boundary, out);
+    write_boundary(boundary.text, false, out);
+    write_texts(mail, out);
+    write_files(mail, true, &boundary, out);
+}
+
+static void write_body(const MimeMail *mail, Buf *out)
+{
+    if (count_files(mail, false) == 0) {
+        write_related(mail, out);
+        return;
+    }
+    Boundary boundary = boundary_of(mail, "=_stentor_m_");
+    open_multipart("mixed", &boundary, out);
+    write_boundary(boundary.text, false, out);
+    write_related(mail, out);
+    write_files(mail, false, &boundary, out);
+}
+
+static bool is_token(Str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (!ascii_is_alnum(c) && (c == '\0' || strchr("!#$&^_.+-", c) == NULL)) {
+            return false;
+        }
+    }
+    return text.len > 0;
+}
+
+bool mime_type_check(Str type)
+{
+    ptrdiff_t slash = str_find(type, '/');
+    Str main = slash > 0 ? str_slice(type, 0, (size_t)slash) : STR_EMPTY;
+    return type.len <= MIME_TYPE_MAX && is_token(main) &&
+           is_token(str_slice(type, (size_t)slash + 1, type.len)) &&
+           !str_eq_nocase(main, STR("multipart")) && !str_eq_nocase(main, STR("message"));
+}
+
+bool mime_file_name_check(Str name)
+{
+    return name.len > 0 && name.len <= MIME_FILE_NAME_MAX && str_is_utf8(name) &&
+           !str_has_control(name) && !str_has_bidi(name) && str_find(name, '/') < 0 &&
+           str_find(name, '\\') < 0 && name.ptr[0] != '.';
+}
+
+bool mime_content_id_check(Str id)
+{
+    for (size_t i = 0; i < id.len; i++) {
+        char c = id.ptr[i];
+        if (!ascii_is_alnum(c) && (c == '\0' || strchr("._-@+", c) == NULL)) {
+            return false;
+        }
+    }
+    return id.len > 0 && id.len <= MIME_CONTENT_ID_MAX;
+}
+
+static bool check_files(const MimeMail *mail, Error *err)
+{
+    for (size_t i = 0; i < mail->file_count; i++) {
+        const MimeFile *file = &mail->files[i];
+        if (!mime_type_check(file->type) || !mime_file_name_check(file->name) ||
+            (file->content_id.len > 0 && !mime_content_id_check(file->content_id))) {
+            return error_set(
+                err, ERROR_PERMANENT,
+                "file %zu has a name, a type or a content id that no header can hold", i + 1);
+        }
+    }
+    return true;
 }
 
 static bool check(const MimeMail *mail, Error *err)
@@ -267,16 +439,10 @@ static bool check(const MimeMail *mail, Error *err)
 
 bool mime_compose(const MimeMail *mail, Buf *out, Error *err)
 {
-    if (!check(mail, err) || !write_headers(mail, out, err)) {
+    if (!check(mail, err) || !check_files(mail, err) || !write_headers(mail, out, err)) {
         return false;
     }
-    if (mail->html.len == 0) {
-        write_part("text/plain", mail->text, out);
-    } else if (mail->text.len == 0) {
-        write_part("text/html", mail->html, out);
-    } else {
-        write_alternative(mail, out);
-    }
+    write_body(mail, out);
     if (out->full) {
         return error_set(
             err, ERROR_PERMANENT, "the e-mail is longer than %d bytes", (int)MIME_BYTES_MAX);

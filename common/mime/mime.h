@@ -11,7 +11,10 @@
 enum {
     MIME_URL_MAX = 900,
     MIME_EXTRA_MAX = 400,
-    MIME_BYTES_MAX = 4 * 1024 * 1024,
+    MIME_BYTES_MAX = 40 * 1024 * 1024, // 25 MiB of files are 34 MiB of base64
+    MIME_FILE_NAME_MAX = 128,
+    MIME_TYPE_MAX = 100,
+    MIME_CONTENT_ID_MAX = 100,
     MAIL_ADDRESS_MAX = 254,
     MAIL_LOCAL_MAX = 64
 };
@@ -19,6 +22,14 @@ enum {
 typedef struct MimeMailbox {
     Str name, address; // name may be empty
 } MimeMailbox;
+
+// A file that the mail carries.
+typedef struct MimeFile {
+    Str name;       // "invoice.pdf"; UTF-8, without control characters
+    Str type;       // "application/pdf"; checked by mime_type_check()
+    Str content_id; // of an image that the HTML shows (cid:...), without <>; empty: an attachment
+    Str bytes;
+} MimeFile;
 
 typedef struct MimeMail {
     Str from_name, from; // name may be empty
@@ -35,8 +46,10 @@ typedef struct MimeMail {
     // 8058); empty: none.
     Str unsubscribe_url;
     // Values without line breaks, made or checked before; empty: none.
-    Str list_id;      // without <> (RFC 2919)
-    Str feedback_id;  // "a:b:c:d"
+    Str list_id;     // without <> (RFC 2919)
+    Str feedback_id; // "a:b:c:d"
+    const MimeFile *files;
+    size_t file_count;
     Str cfbl_address; // where complaints are reported to, as ARF (RFC 9477)
 } MimeMail;
 
@@ -45,6 +58,11 @@ bool mime_compose(const MimeMail *mail, Buf *out, Error *err);
 
 // May List-Unsubscribe-Post go with this unsubscribe_url?
 bool mime_takes_one_click(Str url);
+// "type/subtype" of RFC 2045 tokens, without parameters, and no multipart or message.
+bool mime_type_check(Str type);
+// One line that is fit for a file's name: no path, no control or bidirectional character.
+bool mime_file_name_check(Str name);
+bool mime_content_id_check(Str id); // dot-atom characters and '@'
 
 // A mailbox with a dot-string local part (RFC 5321 4.1.2; UTF-8 by RFC 6531): fit for <...> in a
 // header and a command. *ret_utf8 (may be NULL): it is not ASCII. ERROR_PERMANENT "'to' is not an

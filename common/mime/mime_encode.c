@@ -212,6 +212,22 @@ bool mime_base64(Str data, Buf *out)
     return true;
 }
 
+bool mime_base64_lines(Str bytes, Buf *out)
+{
+    const size_t per_line = MIME_LINE_MAX / 4 * 3;
+    if (!buf_reserve(out, (bytes.len / per_line + 1) * (MIME_LINE_MAX + 2))) {
+        out->full = true;
+        return false;
+    }
+    char *at = out->ptr + out->len;
+    for (size_t i = 0; i < bytes.len; i += per_line) {
+        size_t len = bytes.len - i < per_line ? bytes.len - i : per_line;
+        at = put_crlf(put_base64(at, (const uint8_t *)bytes.ptr + i, len));
+    }
+    out->len = (size_t)(at - out->ptr);
+    return true;
+}
+
 static bool base64_lines(Str text, Buf *out)
 {
     Buf canonical; // base64 carries bytes, so the line breaks must be CRLF before it

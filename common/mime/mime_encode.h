@@ -23,6 +23,9 @@ bool mime_encode(MimeEncoding encoding, Str text, Buf *out);
 // One run of base64 with padding, without line breaks.
 bool mime_base64(Str data, Buf *out);
 
+// Bytes as base64 in lines of 76, each ended.
+bool mime_base64_lines(Str bytes, Buf *out);
+
 // Appends "Name: value" CRLF without the spaces at the value's ends. ASCII is folded between words;
 // encoded words are written when the value is not ASCII, could be read as an encoded word, or has a
 // word that no line can hold. ERROR_PERMANENT "header 'Subject' has a line break", "... is not

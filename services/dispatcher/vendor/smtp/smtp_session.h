@@ -50,7 +50,7 @@ typedef enum SmtpExpect {
     EXPECT_NOTHING // after a dot that ended a message without recipients
 } SmtpExpect;
 
-enum { SMTP_EXPECT_MAX = 8 + MAIL_COPIES_MAX, SMTP_OUT_MAX = 16 * 1024 * 1024 };
+enum { SMTP_EXPECT_MAX = 8 + MAIL_COPIES_MAX, SMTP_OUT_MAX = 112 * 1024 * 1024 };
 
 typedef struct SmtpHooks {
     Mail *(*next)(void *ctx);                       // NULL: there is none now

@@ -436,6 +436,116 @@ static void one_click_is_offered_over_https_and_on_this_machine_only(void **stat
     assert_false(offers_one_click("http://localhost.example.com:80/v1/opt-out/oot_abc"));
 }
 
+static const MimeFile FILES[] = {
+    {{"invoice.pdf", sizeof "invoice.pdf" - 1},
+     {"application/pdf", sizeof "application/pdf" - 1},
+     {"", 0},
+     {"%PDF-1.7", sizeof "%PDF-1.7" - 1}},
+    {{"logo.png", sizeof "logo.png" - 1},
+     {"image/png", sizeof "image/png" - 1},
+     {"logo", sizeof "logo" - 1},
+     {"\x89PNG", sizeof "\x89PNG" - 1}},
+};
+
+static void files_stand_around_the_texts(void **state)
+{
+    (void)state;
+    MimeMail mail = plain_mail();
+    mail.html = STR("<img src=\"cid:logo\">");
+    mail.files = FILES;
+    mail.file_count = 2;
+    expect_mail(
+        &mail,
+        "Date: Fri, 20 Nov 2026 18:25:36 +0000\r\n"
+        "From: \"Demo Shop\" <shop@example.com>\r\n"
+        "To: <alice@example.org>\r\n"
+        "Subject: Hello Alice\r\n"
+        "Message-ID: <ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV@mail.example.com>\r\n"
+        "Auto-Submitted: auto-generated\r\n"
+        "MIME-Version: 1.0\r\n"
+        "Content-Type: multipart/mixed;\r\n "
+        "boundary=\"=_stentor_m_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV\"\r\n\r\n"
+        "--=_stentor_m_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV\r\n"
+        "Content-Type: multipart/related;\r\n "
+        "boundary=\"=_stentor_r_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV\"\r\n\r\n"
+        "--=_stentor_r_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV\r\n"
+        "Content-Type: multipart/alternative;\r\n "
+        "boundary=\"=_stentor_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV\"\r\n\r\n"
+        "--=_stentor_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV\r\n"
+        "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: "
+        "7bit\r\n\r\nHello\r\nAlice\r\n"
+        "--=_stentor_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV\r\n"
+        "Content-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: 7bit\r\n\r\n<img "
+        "src=\"cid:logo\">\r\n"
+        "--=_stentor_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV--\r\n"
+        "--=_stentor_r_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV\r\n"
+        "Content-Type: image/png\r\nContent-Transfer-Encoding: base64\r\n"
+        "Content-Disposition: inline;\r\n filename=\"logo.png\"\r\nContent-ID: "
+        "<logo>\r\n\r\niVBORw==\r\n"
+        "--=_stentor_r_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV--\r\n"
+        "--=_stentor_m_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV\r\n"
+        "Content-Type: application/pdf\r\nContent-Transfer-Encoding: base64\r\n"
+        "Content-Disposition: attachment;\r\n filename=\"invoice.pdf\"\r\n\r\nJVBERi0xLjc=\r\n"
+        "--=_stentor_m_ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV--\r\n");
+}
+
+static void a_files_name_beyond_ascii_is_coded(void **state)
+{
+    (void)state;
+    Buf out;
+    Error err = {0};
+    char bytes[57 * 2 + 1];
+    memset(bytes, 'x', sizeof bytes);
+    MimeFile file = {
+        STR("R\xc3\xa9sum\xc3\xa9 \"1\".pdf"), STR("application/pdf"), STR_EMPTY,
+        str_of(bytes, sizeof bytes)};
+    MimeMail mail = plain_mail();
+    mail.files = &file;
+    mail.file_count = 1;
+    buf_init(&out, MIME_BYTES_MAX);
+    assert_true(mime_compose(&mail, &out, &err));
+    assert_non_null(strstr(buf_c(&out), "filename*=UTF-8''R%C3%A9sum%C3%A9%20%221%22.pdf\r\n\r\n"));
+    Str line;
+    for (Str rest = buf_view(&out); str_split(&rest, '\n', &line);) {
+        assert_true(line.len <= 77);
+    }
+    buf_done(&out);
+}
+
+static void a_file_that_no_header_can_hold_is_refused(void **state)
+{
+    (void)state;
+    static const MimeFile bad[] = {
+        {{"a\r\nX: y", sizeof "a\r\nX: y" - 1},
+         {"text/csv", sizeof "text/csv" - 1},
+         {"", 0},
+         {"1", sizeof "1" - 1}},
+        {{"../a", sizeof "../a" - 1},
+         {"text/csv", sizeof "text/csv" - 1},
+         {"", 0},
+         {"1", sizeof "1" - 1}},
+        {{"a", sizeof "a" - 1},
+         {"text/csv; x=y", sizeof "text/csv; x=y" - 1},
+         {"", 0},
+         {"1", sizeof "1" - 1}},
+        {{"a", sizeof "a" - 1}, {"text", sizeof "text" - 1}, {"", 0}, {"1", sizeof "1" - 1}},
+        {{"a", sizeof "a" - 1},
+         {"multipart/mixed", sizeof "multipart/mixed" - 1},
+         {"", 0},
+         {"1", sizeof "1" - 1}},
+        {{"a", sizeof "a" - 1},
+         {"text/csv", sizeof "text/csv" - 1},
+         {"x>\r\nX: y", sizeof "x>\r\nX: y" - 1},
+         {"1", sizeof "1" - 1}},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        MimeMail mail = plain_mail();
+        mail.files = &bad[i];
+        mail.file_count = 1;
+        expect_refused(&mail, "file 1 has a name, a type or a content id that no header can hold");
+    }
+}
+
 static void extras_stand_each_in_a_line_that_they_cannot_leave(void **state)
 {
     (void)state;
@@ -504,6 +614,9 @@ int main(void)
         cmocka_unit_test(a_mail_without_a_body_is_refused),
         cmocka_unit_test(an_unsubscribe_url_stands_alone_in_its_line),
         cmocka_unit_test(one_click_is_offered_over_https_and_on_this_machine_only),
+        cmocka_unit_test(files_stand_around_the_texts),
+        cmocka_unit_test(a_files_name_beyond_ascii_is_coded),
+        cmocka_unit_test(a_file_that_no_header_can_hold_is_refused),
         cmocka_unit_test(extras_stand_each_in_a_line_that_they_cannot_leave),
         cmocka_unit_test(an_unsubscribe_url_cannot_begin_a_header),
     };
