@@ -54,12 +54,14 @@ struct Correlator {
 
 // ---- one event ----
 
-// What makes an event the same when it comes again. SendGrid's ids are for ever; others' are not
+// What makes an event the same when it comes again. SendGrid's ids are for ever, and those that are
+// made of a mail; others' are not
 // (Mailgun's hold for a day), or there are none, so the message and the time stand beside them.
 // Without any it is known by its place in the callback, whose id is derived from its bytes.
 static Str vendor_cause(const CallbackEvent *event, const CallbackOrigin *origin, Arena *arena)
 {
-    if (str_eq(origin->vendor, STR("sendgrid")) && event->id.len > 0) {
+    bool for_ever = origin->is_mail || str_eq(origin->vendor, STR("sendgrid"));
+    if (for_ever && event->id.len > 0) {
         return event->id;
     }
     Str id = event->id.len > 0 ? event->id : event->message_id;
@@ -205,8 +207,10 @@ static DataKey *find_key(Correlator *c, Str tenant)
     return key;
 }
 
+// *ret_vendor NULL: a mail, or nothing is to be read.
 static bool open_callback(
-    Correlator *c, Delivery *delivery, CallbackOrigin *ret_origin, Str *ret_body, Error *err)
+    Correlator *c, Delivery *delivery, CallbackOrigin *ret_origin,
+    const VendorCallback **ret_vendor, Str *ret_body, Error *err)
 {
     Arena *arena = delivery->arena;
     const Stentor__V1__InboundCallback *callback =
@@ -224,7 +228,7 @@ static bool open_callback(
     }
     bool is_mail = str_eq(str_from(callback->vendor), STR(MAIL_VENDOR));
     const VendorCallback *vendor = vendor_callback_find(str_from(callback->vendor));
-    if (!is_mail && vendor == NULL) {
+    if (vendor == NULL && !is_mail) {
         return error_set(
             err, ERROR_PERMANENT, "the stored callback is of unknown vendor '%.40s'",
             callback->vendor);
@@ -232,12 +236,12 @@ static bool open_callback(
     Str tenant = str_from(callback->meta->tenant);
     *ret_origin = (CallbackOrigin){
         .tenant = tenant,
-        .vendor =
-            is_mail ? STR("smtp") : str_from(vendor->name), // a bounce is of what went by SMTP
+        .vendor = is_mail ? STR("smtp") : str_from(vendor->name), // what went by SMTP bounces
         .is_mail = is_mail,
         .event_id = str_from(callback->meta->event_id),
         .received_at_us = callback->received_at_us,
     };
+    *ret_vendor = vendor;
     return unseal(
         find_key(c, tenant), tenant, STR_EMPTY, "body", callback->body, arena, ret_body, err);
 }
@@ -333,13 +337,13 @@ typedef struct MailReading {
     CallbackOrigin origin;
 } MailReading;
 
-static void on_mail_worked(void *ctx, const CallbackBatch *mails, const Error *err)
+static void on_mail_worked(void *ctx, const CallbackBatch *batch, const Error *err)
 {
     MailReading *reading = ctx;
     Error bad = {0};
-    if (err == NULL) {
-        bool ok = correlate(reading->correlator, reading->delivery, &reading->origin, mails, &bad);
-        err = ok ? NULL : &bad;
+    if (err == NULL &&
+        !correlate(reading->correlator, reading->delivery, &reading->origin, batch, &bad)) {
+        err = &bad;
     }
     delivery_settle(reading->delivery, err);
 }
@@ -357,18 +361,18 @@ static void read_mail(Correlator *c, Delivery *delivery, const CallbackOrigin *o
 
 static void take(Correlator *c, Delivery *delivery)
 {
-    CallbackOrigin origin = {0}; // of a rejected one no vendor: nothing is read
+    CallbackOrigin origin = {0};
     CallbackBatch batch = {0};
+    const VendorCallback *vendor = NULL;
     Str body = STR_EMPTY;
     Error err = {0};
-    bool ok = open_callback(c, delivery, &origin, &body, &err);
+    bool ok = open_callback(c, delivery, &origin, &vendor, &body, &err);
     if (ok && origin.is_mail) {
         read_mail(c, delivery, &origin, body);
         return;
     }
-    const VendorCallback *vendor = ok ? vendor_callback_find(origin.vendor) : NULL;
-    ok = ok && (vendor == NULL || (vendor->events(body, delivery->arena, &batch, &err) &&
-                                   correlate(c, delivery, &origin, &batch, &err)));
+    ok = ok && (vendor == NULL || vendor->events(body, delivery->arena, &batch, &err)) &&
+         correlate(c, delivery, &origin, &batch, &err);
     delivery_settle(delivery, ok ? NULL : &err);
 }
 

@@ -1,11 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/routing/vendor_mail.h"
 
-enum { HEADERS = 3 };
+enum { HEADERS = 6 };
 
 static void add_header(VendorMail *mail, VendorPair *headers, const char *name, Str value)
 {
     headers[mail->header_count++] = (VendorPair){str_from(name), value};
+}
+
+// With what the header has around its value; nothing for an empty one.
+static void add_dressed(
+    VendorMail *mail, VendorPair *headers, const char *name, const char *before, Str value,
+    const char *behind, Arena *arena)
+{
+    if (value.len > 0) {
+        add_header(
+            mail, headers, name,
+            str_from(arena_printf(arena, "%s" STR_FMT "%s", before, STR_ARG(value), behind)));
+    }
+}
+
+// Those of Cc with their names, the others by address alone.
+static void add_copies(VendorMail *mail, const Job *job, const MimeMail *mime, Arena *arena)
+{
+    mail->cc_count = mime->cc_count;
+    mail->bcc_count = job->mail.copy_count - mime->cc_count;
+    VendorAddress *cc = arena_array(arena, mail->cc_count, sizeof *cc);
+    VendorAddress *bcc = arena_array(arena, mail->bcc_count, sizeof *bcc);
+    for (size_t i = 0; i < mail->cc_count; i++) {
+        cc[i] = (VendorAddress){mime->cc[i].name, mime->cc[i].address};
+    }
+    for (size_t i = 0; i < mail->bcc_count; i++) {
+        bcc[i] = (VendorAddress){STR_EMPTY, job->mail.copies[mime->cc_count + i]};
+    }
+    mail->cc = cc;
+    mail->bcc = bcc;
 }
 
 VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime)
@@ -28,7 +57,9 @@ VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime)
         .headers = headers,
         .message_id = job->message_id,
         .message = job->mail.message,
+        .return_path = job->dress.return_path,
     };
+    add_copies(mail, job, mime, arena);
     add_header(mail, headers, "Auto-Submitted", STR("auto-generated"));
     Str url = mime->unsubscribe_url;
     if (url.len > 0) {
@@ -38,6 +69,9 @@ VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime)
             add_header(mail, headers, "List-Unsubscribe-Post", STR("List-Unsubscribe=One-Click"));
         }
     }
+    add_dressed(mail, headers, "List-Id", "<", mime->list_id, ">", arena);
+    add_dressed(mail, headers, "Feedback-ID", "", mime->feedback_id, "", arena);
+    add_dressed(mail, headers, "CFBL-Address", "", mime->cfbl_address, "; report=arf", arena);
     return mail;
 }
 
