@@ -83,12 +83,39 @@ static bool check_places(RequestMail *mail, Arena *arena, FieldError *err)
            field_error(err, "list_id", "not an id such as 'news.example.com' (RFC 2919)");
 }
 
+// As mime_content_id_check().
+static bool is_content_id(Str id)
+{
+    for (size_t i = 0; i < id.len; i++) {
+        char c = id.ptr[i];
+        if (!ascii_is_alnum(c) && c != '.' && c != '_' && c != '-' && c != '@' && c != '+') {
+            return false;
+        }
+    }
+    return id.len > 0 && id.len <= MAIL_CONTENT_ID_MAX;
+}
+
+static bool check_attachments(const RequestMail *mail, Arena *arena, FieldError *err)
+{
+    for (size_t i = 0; i < mail->attachment_count; i++) {
+        const MailAttachment *one = &mail->attachments[i];
+        if (one->shown != (one->content_id.len > 0) ||
+            (one->shown && !is_content_id(one->content_id))) {
+            return field_error(
+                err, arena_printf(arena, "attachments[%zu].content_id", i),
+                "an inline image has one, such as 'logo', which the HTML shows by cid:logo");
+        }
+    }
+    return true;
+}
+
 static const char *first_field(const RequestMail *mail)
 {
-    return mail->cc_count > 0       ? "cc"
-           : mail->bcc_count > 0    ? "bcc"
-           : mail->reply_to.len > 0 ? "reply_to"
-                                    : "list_id";
+    return mail->cc_count > 0           ? "cc"
+           : mail->bcc_count > 0        ? "bcc"
+           : mail->reply_to.len > 0     ? "reply_to"
+           : mail->attachment_count > 0 ? "attachments"
+                                        : "list_id";
 }
 
 bool request_mail_check(RequestMail *mail, Channel channel, Str to, Arena *arena, FieldError *err)
@@ -104,7 +131,8 @@ bool request_mail_check(RequestMail *mail, Channel channel, Str to, Arena *arena
     }
     return check_list(mail->cc, mail->cc_count, "cc", arena, err) &&
            check_list(mail->bcc, mail->bcc_count, "bcc", arena, err) &&
-           check_doubles(mail, to, arena, err) && check_places(mail, arena, err);
+           check_doubles(mail, to, arena, err) && check_places(mail, arena, err) &&
+           check_attachments(mail, arena, err);
 }
 
 bool request_mail_may_copy(const RequestMail *mail, Category category, FieldError *err)

@@ -11,12 +11,23 @@ typedef struct MailAddress {
     Str address, name;
 } MailAddress;
 
+enum { MAIL_ATTACHMENTS_MAX = 20, MAIL_ATTACHMENT_ID_MAX = 1200, MAIL_CONTENT_ID_MAX = 100 };
+
+typedef struct MailAttachment {
+    Str id;         // as it came back from the upload
+    Str content_id; // of an image that the HTML shows by cid:...; empty: an attachment
+    bool shown;     // "inline"
+    struct Stentor__V1__Attachment *file; // what the id says; NULL: not read yet
+} MailAttachment;
+
 // Lives in the request's arena.
 typedef struct RequestMail {
     MailAddress *cc, *bcc;
     size_t cc_count, bcc_count;
     Str reply_to; // empty: the tenant's
     Str list_id;  // empty: by category
+    MailAttachment *attachments;
+    size_t attachment_count;
 } RequestMail;
 
 // Checks all values and normalises the addresses. `to`: the request's own, normalised; empty: a

@@ -40,7 +40,8 @@ typedef struct DispatcherParts {
     const char *instance; // of this process start; the ledger's owner
     Vendor vendor;        // of mails without a route: the SMTP server
     Vendors *vendors;     // NULL: there are no routes
-    JobRules rules;       // slices borrowed
+    Attachments *attachments;
+    JobRules rules; // slices borrowed
     UnknownPolicies unknown;
     int64_t lease_ms;
     int64_t late_s; // how long a callback waits for the mail that it is about

@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/service/cleanup.h"
+#include "common/service/storage_rows.h"
 #include "services/dispatcher/dispatcher.h"
 #include "services/dispatcher/routing/vendors.h"
 #include "services/dispatcher/vendor/smtp/smtp_pool.h"
@@ -24,6 +25,7 @@ typedef struct Options {
     const char *unknown, *ladder;
     int64_t lease_ms, batch, in_flight, tenant_percent;
     int64_t kept_days, cleanup_every_s, late_s;
+    StorageOptions storage;
 } Options;
 
 // clang-format off
@@ -86,6 +88,7 @@ static const Option table[] = {
      "seconds that a vendor's event about an unknown mail is kept for it, then a dead letter"},
     {"STENTOR_CLEANUP_EVERY_S",       OPTION_INT,  offsetof(Options, cleanup_every_s),  "86400", 1, 604800, false,
      "seconds between two removals of rows past their retention"},
+    STORAGE_ROWS(Options, "no attachments"),
 };
 // clang-format on
 
@@ -94,6 +97,7 @@ typedef struct State {
     SmtpPool *smtp;
     Vendors *vendors;
     Dispatcher *dispatcher;
+    Attachments *attachments;
     Cleanup *cleanup;
     int stopped_count; // of the parts
     char keep[32];
@@ -314,6 +318,11 @@ static Vendors *open_vendors(const DispatcherParts *parts, const Options *option
         err);
 }
 
+static void on_attachments_closed(void *ctx)
+{
+    attachments_free(ctx);
+}
+
 static bool assemble(State *state, const Options *options, Error *err)
 {
     Service *service = state->service;
@@ -340,8 +349,13 @@ static bool assemble(State *state, const Options *options, Error *err)
     }
     parts.rules.hash_keys = master_hash_keys(parts.master);
     bounce_key(parts.master, &parts.rules.dress.bounce_key);
+    state->attachments = attachments_new(parts.loop, &options->storage, err);
+    if (state->attachments == NULL) {
+        return error_wrap(err, "STENTOR_STORAGE_URL");
+    }
     state->smtp = smtp_pool_new(parts.loop, &smtp, err);
     if (state->smtp == NULL) {
+        attachments_close(state->attachments, on_attachments_closed, state->attachments);
         return false;
     }
     parts.vendor = smtp_pool_vendor(state->smtp);
@@ -350,6 +364,7 @@ static bool assemble(State *state, const Options *options, Error *err)
         return false;
     }
     parts.vendors = state->vendors;
+    parts.attachments = state->attachments;
     state->dispatcher = dispatcher_new(&parts);
     register_smtp_metrics(state, parts.metrics);
     open_cleanup(state, options);
@@ -382,7 +397,8 @@ static void warn(void *ctx, Buf *warning)
     dispatcher_warn(state->dispatcher, warning);
 }
 
-// In this order: the dispatcher, whose mails the vendors still end; the vendors; the clean-up.
+// In this order: the dispatcher, whose mails the vendors still end; the vendors; the clean-up;
+// files.
 static void on_part_stopped(void *ctx)
 {
     State *state = ctx;
@@ -396,6 +412,9 @@ static void on_part_stopped(void *ctx)
     case 2:
         state->smtp = NULL;
         cleanup_stop(state->cleanup, on_part_stopped, state);
+        break;
+    case 3:
+        attachments_close(state->attachments, on_part_stopped, state);
         break;
     default:
         service_stopped(state->service);
@@ -415,6 +434,7 @@ static void free_state(void *ctx)
     cleanup_free(state->cleanup);
     dispatcher_free(state->dispatcher);
     vendors_free(state->vendors);
+    attachments_free(state->attachments);
     free(state->from);
     free(state);
 }

@@ -35,6 +35,8 @@ static bool open_job(JobBatch *batch, Job *job, const KeyWant *wants)
         .rules = &dispatcher->parts.rules,
         .directory = dispatcher->directory,
         .vendors = dispatcher->parts.vendors,
+        .attachments = dispatcher->parts.attachments,
+        .now_ms = uv_now(dispatcher->parts.loop),
         .address_key = wants[0].key,
         .content_key = wants[1].key,
         .scratch = dispatcher->scratch,
@@ -87,6 +89,10 @@ void intake_left(Job *job)
 {
     Dispatcher *dispatcher = job->owner;
     map_remove(dispatcher->jobs, job->name);
+    if (job->attached > 0) {
+        attachments_let_go(dispatcher->parts.attachments, job->attached);
+        job->attached = 0;
+    }
     turns_left(job);
     if (turns_due(job->lane) && !dispatcher->stopping) {
         uv_timer_start(&dispatcher->turns, on_turns_timer, 0, TURNS_MS);

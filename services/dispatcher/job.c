@@ -13,7 +13,7 @@
 #include "stentor/v1/request.pb-c.h"
 
 static const int64_t DAY_US = 86400LL * 1000000;
-enum { OLDEST_DAYS = 400 };
+enum { OLDEST_DAYS = 400, FILES_DELIVERIES_MAX = 150 };
 
 // ---- reading ----
 
@@ -230,15 +230,62 @@ static const Copies *choose_copies(
     return copies_choose(&want);
 }
 
+// false: *ret_code and err say why; ERROR_CANCELLED: they are on their way.
+static bool gather_files(
+    Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content, MimeFile *files,
+    const char **ret_code, Error *err)
+{
+    size_t bytes = 0;
+    bool coming = false;
+    for (size_t i = 0; i < content->n_attachments; i++) {
+        const Stentor__V1__Attachment *file = content->attachments[i];
+        Str plain = STR_EMPTY;
+        switch (attachments_get(opening->attachments, file, opening->now_ms, &plain, err)) {
+        case ATTACHMENT_HERE:
+            break;
+        case ATTACHMENT_COMING:
+            coming = true; // the others are asked for, too
+            break;
+        case ATTACHMENT_AWAY:
+            *ret_code = "attachment_unreachable";
+            err->kind = ERROR_TRANSIENT;
+            return false;
+        case ATTACHMENT_LOST:
+            *ret_code = "attachment_lost";
+            err->kind = ERROR_PERMANENT;
+            return false;
+        }
+        bytes += file->size_bytes;
+        files[i] = (MimeFile){
+            str_from(file->name), str_from(file->content_type), str_from(file->content_id), plain};
+    }
+    if (coming || !attachments_hold(opening->attachments, bytes)) {
+        bool late = job->delivery->message.delivered > FILES_DELIVERIES_MAX;
+        *ret_code = "attachment_unreachable";
+        return error_set(
+            err, late ? ERROR_TRANSIENT : ERROR_CANCELLED,
+            "the mail's attachments did not come from object storage in time");
+    }
+    job->attached = bytes;
+    return true;
+}
+
 static bool compose(
     Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content, const From *from,
-    const Stentor__V1__Address *address, Error *err)
+    const Stentor__V1__Address *address, const char **ret_code, Error *err)
 {
     Arena *arena = job->delivery->arena;
     const Copies *copies = choose_copies(job, opening, content);
+    MimeFile *files = arena_array(opening->scratch, content->n_attachments + 1, sizeof *files);
+    *ret_code = "invalid_content";
+    if (content->n_attachments > 0 && !gather_files(job, opening, content, files, ret_code, err)) {
+        return false;
+    }
     MimeMail mime = {
         .cc = copies->cc,
         .cc_count = copies->cc_count,
+        .files = files,
+        .file_count = content->n_attachments,
         .from = from->address,
         .from_name = from->name,
         .to = str_from(address->address),
@@ -263,6 +310,7 @@ static bool compose(
         .arena = arena,
     };
     if (!dress_make(&want, &job->dress, err)) {
+        *ret_code = err->kind == ERROR_TRANSIENT ? "dkim_key_unreadable" : *ret_code;
         return false;
     }
     dress_put_on(&job->dress, &mime);
@@ -335,11 +383,11 @@ static bool is_barred(Job *job, const JobOpening *opening, const char *to)
 }
 
 // What it needs cannot be had now: it takes a rung of the ladder, and nothing is sent.
-static void put_off(Job *job, const JobOpening *opening, const Error *why)
+static void put_off(Job *job, const JobOpening *opening, const char *code, const Error *why)
 {
     const SendResult result = {
         .state = SEND_UNSENT,
-        .code = STR("dkim_key_unreadable"),
+        .code = str_from(code),
         .text = str_from(why->text),
     };
     job->decided = true;
@@ -371,11 +419,13 @@ static bool has_vendor(Job *job, const JobOpening *opening, const char *address,
     return false;
 }
 
-// false: CONFIG may still verify its sender, or name its vendor's credential.
+// false: CONFIG may still verify its sender or name its vendor's credential, or its files are on
+// their way.
 static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
 {
     Error err = {0};
     bool wait = false;
+    const char *code = "";
     From from = {STR_EMPTY, STR_EMPTY};
     const Stentor__V1__EmailContent *content = open_content(job, opening, prefix, &err);
     const Stentor__V1__Address *to = content != NULL ? open_address(job, opening, &err) : NULL;
@@ -400,11 +450,14 @@ static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *pre
         decide(job, "sender_unverified", str_from(err.text), true, opening->now_us);
     } else if (!has_vendor(job, opening, to->address, &wait)) {
         return !wait;
-    } else if (!compose(job, opening, content, &from, to, &err)) {
+    } else if (!compose(job, opening, content, &from, to, &code, &err)) {
+        if (err.kind == ERROR_CANCELLED) {
+            return false;
+        }
         if (err.kind == ERROR_TRANSIENT) {
-            put_off(job, opening, &err);
+            put_off(job, opening, code, &err);
         } else {
-            decide(job, "invalid_content", str_from(err.text), true, opening->now_us);
+            decide(job, code, str_from(err.text), true, opening->now_us);
         }
     }
     return true;

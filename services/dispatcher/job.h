@@ -10,6 +10,7 @@
 #include "common/mime/mime.h"
 #include "common/model/rules/ladder.h"
 #include "common/routing/routes.h"
+#include "services/dispatcher/attachments/attachments.h"
 #include "services/dispatcher/directory.h"
 #include "services/dispatcher/dress/copies.h"
 #include "services/dispatcher/dress/dress.h"
@@ -57,6 +58,7 @@ struct Job {
     LedgerConflict *conflict; // the row that was in the way of the claim; NULL: none
     LedgerPlace place;        // where its mail goes under its claim
     Mail mail;
+    size_t attached;  // bytes of files that it holds (attachments_hold)
     Dress dress;      // what the mail carries beside its content
     Str message_id;   // without <>
     int64_t taken_us; // when its handling started, of clock_mono_us()
@@ -94,7 +96,9 @@ bool job_read(Job *job, Delivery *delivery, int64_t now_us, Error *err);
 typedef struct JobOpening {
     const JobRules *rules;
     Directory *directory;
-    Vendors *vendors;     // NULL: no routes
+    Vendors *vendors; // NULL: no routes
+    Attachments *attachments;
+    uint64_t now_ms;      // of the loop
     DataKey *address_key; // NULL: destroyed
     DataKey *content_key;
     Arena *scratch; // for the plain text; reset by the caller

@@ -28,8 +28,7 @@ static void wait_for_its_mail(const Dispatcher *dispatcher, const LateEvent *eve
     Error err = {0};
     if (!named) {
         (void)error_set(
-            &err, ERROR_PERMANENT,
-            "the vendor's event names neither a notification nor a message");
+            &err, ERROR_PERMANENT, "the vendor's event names neither a notification nor a message");
     } else if (waited_us > dispatcher->parts.late_s * 1000000) {
         (void)error_set(
             &err, ERROR_PERMANENT, "no mail of ours has the vendor's id '%.60s'",

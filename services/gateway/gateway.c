@@ -13,6 +13,7 @@
 #include "common/service/storage_rows.h"
 #include "services/gateway/assets/assets_api.h"
 #include "services/gateway/assets/assets_public.h"
+#include "services/gateway/attachments/attachments_api.h"
 #include "services/gateway/notifications/notification_api.h"
 #include "services/gateway/preferences/preferences_public.h"
 #include "services/gateway/recipients/recipients_api.h"
@@ -40,6 +41,7 @@ typedef struct GatewayOptions {
     int64_t port;
     int64_t body_max;
     int64_t preview_cpu_ms;
+    int64_t attachment_max;
     const char *channels;
     const char *tenant_members;
     const char *public_url;
@@ -81,6 +83,7 @@ typedef struct Gateway {
     Assets *assets;
     AssetObjects *objects;
     AssetsApi assets_api;
+    AttachmentsApi attachments;
     AssetsPublic assets_public;
     LinkRevocations *revoked;
     PreferencesPublic preferences;
@@ -105,6 +108,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_GATEWAY_PREVIEW_CPU_MS", OPTION_INT, offsetof(GatewayOptions, preview_cpu_ms),
      "100", 1, 60000, false,
      "CPU time in milliseconds that one template preview may take"},
+    {"STENTOR_GATEWAY_ATTACHMENT_MAX", OPTION_INT, offsetof(GatewayOptions, attachment_max),
+     "10485760", 1, ATTACHMENT_BYTES_MAX, false,
+     "largest attachment in bytes; STENTOR_GATEWAY_BODY_MAX and the server in front must let it through"},
     {"STENTOR_GATEWAY_TENANT_MEMBERS", OPTION_TEXT, offsetof(GatewayOptions, tenant_members),
      "", 0, 0, false,
      "where events of tenants have their members, when not the usual ones: tenant=org.slug,name=org.title"},
@@ -195,6 +201,7 @@ static void on_timer_tick(uv_timer_t *timer)
 {
     Gateway *g = timer->data;
     suppressions_list_tick(&g->suppressions);
+    attachments_tick(&g->attachments, uv_now(timer->loop));
     advance_stop(g);
 }
 
@@ -262,6 +269,12 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     vendors_api_add(&g->api, &g->vendors);
     g->assets_api = (AssetsApi){bus, g->assets, g->objects, g->public_url};
     assets_api_add(&g->api, &g->assets_api);
+    g->attachments = (AttachmentsApi){
+        .objects = g->objects,
+        .master = service_master_key(g->service),
+        .bytes_max = o->attachment_max,
+    };
+    attachments_api_add(&g->api, &g->attachments);
     assets_public_init(&g->assets_public, g->objects, g->assets, service_metrics(g->service));
 }
 

@@ -8,6 +8,7 @@
 #include "common/api/api.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/codec/attachment.h"
 #include "common/configured/configured.h"
 #include "common/recipients/people_projector.h"
 #include "common/service/cleanup.h"
@@ -43,6 +44,7 @@ typedef struct IngestOptions {
     int64_t keys_dump_days;
     StorageOptions storage;
     bool events_sealed;
+    int64_t attachments_max;
     int64_t reseal_ms;
 } IngestOptions;
 
@@ -98,6 +100,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_INGEST_BODY_MAX", OPTION_INT, offsetof(IngestOptions, body_max),
      "4194304", 1024, 33554432, false,
      "largest request body in bytes; beyond it 413"},
+    {"STENTOR_INGEST_ATTACHMENTS_MAX", OPTION_INT, offsetof(IngestOptions, attachments_max),
+     "26214400", 1, ATTACHMENT_BYTES_MAX, false,
+     "most bytes of all attachments of one mail"},
     HTTP_LIMIT_ROWS("STENTOR_INGEST", IngestOptions),
     {"STENTOR_INGEST_CHANNELS", OPTION_TEXT, offsetof(IngestOptions, channels),
      "email", 0, 0, false,
@@ -379,6 +384,8 @@ static void build_api(Ingest *in)
         .catalog = in->configured.catalog,
         .delivered = in->delivered,
         .metrics = &in->metrics,
+        .master = service_master_key(in->service),
+        .attachments_max = in->options.attachments_max,
     };
     notifications_api_add(&in->api, &in->notifications);
     build_batches(in);

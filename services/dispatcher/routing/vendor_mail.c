@@ -37,6 +37,22 @@ static void add_copies(VendorMail *mail, const Job *job, const MimeMail *mime, A
     mail->bcc = bcc;
 }
 
+static void add_files(VendorMail *mail, const MimeMail *mime, Arena *arena)
+{
+    VendorAttachment *files = arena_array(arena, mime->file_count, sizeof *files);
+    for (size_t i = 0; i < mime->file_count; i++) {
+        const MimeFile *file = &mime->files[i];
+        files[i] = (VendorAttachment){
+            .name = arena_str(arena, file->name),
+            .type = arena_str(arena, file->type),
+            .content_id = arena_str(arena, file->content_id),
+            .bytes = arena_str(arena, file->bytes),
+        };
+    }
+    mail->attachments = files;
+    mail->attachment_count = mime->file_count;
+}
+
 VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime)
 {
     Arena *arena = job->delivery->arena;
@@ -60,6 +76,7 @@ VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime)
         .return_path = job->dress.return_path,
     };
     add_copies(mail, job, mime, arena);
+    add_files(mail, mime, arena);
     add_header(mail, headers, "Auto-Submitted", STR("auto-generated"));
     Str url = mime->unsubscribe_url;
     if (url.len > 0) {

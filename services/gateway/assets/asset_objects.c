@@ -65,6 +65,11 @@ bool asset_objects_ready(const AssetObjects *objects)
     return objects->storage != NULL;
 }
 
+Storage *asset_objects_storage(const AssetObjects *objects)
+{
+    return objects->storage;
+}
+
 void asset_objects_close(AssetObjects *objects, void (*on_closed)(void *ctx), void *ctx)
 {
     Storage *storage = objects->storage;

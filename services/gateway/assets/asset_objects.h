@@ -12,6 +12,8 @@ typedef struct AssetObjects AssetObjects;
 // NULL: CONFIG. options->url empty: there is no object storage, which asset_objects_ready says.
 AssetObjects *asset_objects_new(uv_loop_t *loop, const StorageOptions *options, Error *err);
 bool asset_objects_ready(const AssetObjects *objects);
+// For what else rests there; NULL: there is none, or it was closed.
+Storage *asset_objects_storage(const AssetObjects *objects);
 // What is under way ends first, CANCELLED; on_freed comes from the loop, or at once.
 void asset_objects_close(AssetObjects *objects, void (*on_closed)(void *ctx), void *ctx);
 void asset_objects_free(AssetObjects *objects); // after it was closed; NULL-safe

@@ -82,6 +82,12 @@ static bool seal_mail(Building *b, Stentor__V1__Sealed **ret, Error *err)
     extras.n_bcc = mail->bcc_count;
     extras.reply_to = pb_text(b->arena, mail->reply_to);
     extras.list_id = pb_text(b->arena, mail->list_id);
+    extras.attachments =
+        arena_array(b->arena, mail->attachment_count + 1, sizeof *extras.attachments);
+    extras.n_attachments = mail->attachment_count;
+    for (size_t i = 0; i < mail->attachment_count; i++) {
+        extras.attachments[i] = mail->attachments[i].file;
+    }
     Str plain = STR_EMPTY;
     if (!event_pack(&extras.base, b->arena, &plain, err)) {
         return false;

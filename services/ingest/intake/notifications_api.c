@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/request/required.h"
 #include "services/ingest/accept/stored_answer.h"
+#include "services/ingest/intake/attachments.h"
 #include "services/ingest/intake/request_json.h"
 
 #define SCOPE STR("POST /v1/notifications")
@@ -150,6 +151,20 @@ static void note_deprecated(Call *call, const Request *request)
     }
 }
 
+static void check_attachments(const Call *call, size_t index, Problem *problem)
+{
+    FieldError err = {.field = ""};
+    const AttachmentRules rules = {
+        .master = call->api->master,
+        .tenant = str_from(call->base->tenant),
+        .bytes_max = call->api->attachments_max,
+        .now_us = call->base->http->received_at_us,
+    };
+    if (!attachments_read(&rules, &call->list.items[index], call->base->http->arena, &err)) {
+        request_json_problem(&call->list, index, &err, call->base->http->arena, problem);
+    }
+}
+
 static void check_templates(Call *call, Problem *problem)
 {
     Arena *arena = call->base->http->arena;
@@ -159,6 +174,7 @@ static void check_templates(Call *call, Problem *problem)
                 call->api->catalog, str_from(call->base->tenant), &call->list.items[i], arena,
                 &err)) {
             check_variables(call, i, problem);
+            check_attachments(call, i, problem);
             note_deprecated(call, &call->list.items[i]);
         } else {
             request_json_problem(&call->list, i, &err, arena, problem);

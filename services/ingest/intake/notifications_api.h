@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/api/api.h"
+#include "common/codec/master_key.h"
 #include "common/model/channel_set.h"
 #include "services/ingest/accept/accept.h"
 
@@ -13,6 +14,8 @@ typedef struct NotificationsApi {
     const Catalog *catalog;
     ChannelSet delivered; // the channels that have a vendor
     IngestMetrics *metrics;
+    MasterKey *master;       // opens the ids of attachments
+    int64_t attachments_max; // bytes of all of one mail
 } NotificationsApi;
 
 void notifications_api_add(Api *api, NotificationsApi *notifications); // borrowed

@@ -286,6 +286,42 @@ static bool read_list_id(Reading *r, const char *field, const json_t *value)
     return take_text(r, field, value, &mail_of(r)->list_id);
 }
 
+static bool read_attachment(Reading *r, const char *at, const json_t *value, MailAttachment *ret)
+{
+    static const char *const wrong = "must be {\"id\", \"inline\", \"content_id\"}";
+    const json_t *id = json_object_get(value, "id");
+    const json_t *shown = json_object_get(value, "inline");
+    const json_t *content_id = json_object_get(value, "content_id");
+    size_t known =
+        (id != NULL ? 1U : 0U) + (shown != NULL ? 1U : 0U) + (content_id != NULL ? 1U : 0U);
+    if (id == NULL || json_object_size(value) != known ||
+        (shown != NULL && !json_is_boolean(shown))) {
+        return field_error(r->err, at, "%s", wrong);
+    }
+    ret->shown = json_is_true(shown);
+    return take_text(r, at, id, &ret->id) &&
+           (content_id == NULL || take_text(r, at, content_id, &ret->content_id));
+}
+
+static bool read_attachments(Reading *r, const char *field, const json_t *value)
+{
+    RequestMail *mail = mail_of(r);
+    size_t count = json_array_size(value);
+    if (!json_is_array(value) || count > MAIL_ATTACHMENTS_MAX) {
+        return field_error(
+            r->err, field, "must be a list of at most %d attachments", (int)MAIL_ATTACHMENTS_MAX);
+    }
+    mail->attachments = arena_array(r->arena, count + 1, sizeof *mail->attachments);
+    for (size_t i = 0; i < count; i++) {
+        const char *at = arena_printf(r->arena, "%s[%zu]", field, i);
+        if (!read_attachment(r, at, json_array_get(value, i), &mail->attachments[i])) {
+            return false;
+        }
+    }
+    mail->attachment_count = count;
+    return true;
+}
+
 // clang-format off
 static const struct { const char *name; ReadField read; } FIELDS[] = {
     {"to",               read_to},
@@ -308,6 +344,7 @@ static const struct { const char *name; ReadField read; } FIELDS[] = {
     {"bcc",              read_bcc},
     {"reply_to",         read_reply_to},
     {"list_id",          read_list_id},
+    {"attachments",      read_attachments},
 };
 // clang-format on
 

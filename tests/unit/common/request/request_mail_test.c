@@ -112,6 +112,24 @@ static void a_list_id_is_a_dotted_name(void **state)
     }
 }
 
+static void an_inline_image_has_a_content_id(void **state)
+{
+    (void)state;
+    FieldError err = {.field = ""};
+    MailAttachment file = {.id = STR("att_1"), .content_id = STR_EMPTY};
+    mail.attachments = &file;
+    mail.attachment_count = 1;
+    assert_true(request_mail_check(&mail, CHANNEL_EMAIL, STR("ada@example.com"), arena, &err));
+    file.shown = true;
+    expect_fault(CHANNEL_EMAIL, "attachments[0].content_id", "cid:");
+    file.content_id = STR("logo>");
+    expect_fault(CHANNEL_EMAIL, "attachments[0].content_id", "cid:");
+    file.content_id = STR("logo");
+    assert_true(request_mail_check(&mail, CHANNEL_EMAIL, STR("ada@example.com"), arena, &err));
+    file.shown = false; // then nothing shows it
+    expect_fault(CHANNEL_EMAIL, "attachments[0].content_id", "cid:");
+}
+
 static void what_may_be_opted_out_of_is_not_copied(void **state)
 {
     (void)state;
@@ -135,6 +153,7 @@ int main(void)
         FRESH(a_mailbox_gets_the_mail_once),
         FRESH(fifty_get_a_mail_at_most),
         FRESH(a_list_id_is_a_dotted_name),
+        FRESH(an_inline_image_has_a_content_id),
         FRESH(what_may_be_opted_out_of_is_not_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
