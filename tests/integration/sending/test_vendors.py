@@ -65,6 +65,14 @@ def test_a_mail_goes_through_the_first_vendor_of_its_route(world):
     assert key == f"{notification}-1" and message == mail.id and credential == domain.split(".")[0]
 
 
+def test_copies_and_headers_go_with_the_mail(world):
+    domain, (postmark,) = world.routing.route("postmark")
+    notification = world.sent(domain, cc=["bookkeeping@example.com"], bcc=["archive@example.com"], list_id="news.example.com")
+    mail, = postmark.of(notification)
+    assert (mail.cc, mail.bcc) == (["bookkeeping@example.com"], ["archive@example.com"])
+    assert mail.headers["List-Id"] == "<news.example.com>" and mail.headers["Feedback-ID"].endswith(":stentor")
+
+
 def test_a_mail_without_a_route_goes_over_smtp_as_ever(world):
     notification = world.sent("elsewhere.example")
     assert world.routing.rows(notification) == [(1, "smtp", "sent", 0)]
