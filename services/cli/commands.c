@@ -295,7 +295,7 @@ const Command commands[] = {
     {"inbound put", "VENDOR", 1, 1, "public-key= secret= not-after= topic= revoke json",
      "store the keys with which a vendor proves its callbacks; what was stored before is replaced\n"
      "  --public-key BASE64      sendgrid: as its console shows it\n"
-     "  --secret NAME=REFERENCE  mailgun, postmark, resend, sparkpost: where the webhook-receiver reads the key, file:/path or env:NAME;\n"
+     "  --secret NAME=REFERENCE  mailgun, postmark, resend, sparkpost: where the webhook-receiver reads the key: file:/PATH, env:NAME or exec:/PATH ARGUMENTS;\n"
      "                           repeatable: each is good. ses: a certificate to trust instead of the one that SNS names\n"
      "  --not-after NAME=TIME    the secret of that name is good until then: RFC 3339, or a span such as 7d; repeatable\n"
      "  --topic ARN              ses: an SNS topic that may call back; repeatable\n"
@@ -310,7 +310,7 @@ const Command commands[] = {
      "  --since TIME    RFC 3339, or a span before now such as 2h (default: 7 days)\n"
      "  --until TIME    the same (default: now)\n"
      "  --limit N       at most this many, the oldest first (default: 100, at most 1000)\n"
-     "  --tenant TENANT only its (default: STENTOR_TENANT; none: of all)", cmd_inbound_rejected, NULL},
+     "  --tenant TENANT   only its (default: STENTOR_TENANT; none: of all)", cmd_inbound_rejected, NULL},
     {"mail-domain put", "DOMAIN", 1, 1, "dkim= bounce-domain= tracking-url= track-opens track-clicks json",
      "say how mails from a domain are signed and where their bounces come back to; of tenant platform: for every tenant\n"
      "  --dkim SELECTOR:KIND:REFERENCE   a key, repeatable; KIND is rsa or ed25519, REFERENCE where the dispatcher reads the\n"

@@ -20,7 +20,7 @@
 // - a callback's proof committed, not published: redelivered; the row names the event that
 //   settled it and is published again (settle_nats_pg_test.c)
 // - a late callback noted, not published: redelivered; the note names its message and it is
-//   published (late.c)
+//   published (callbacks/late.c)
 #pragma once
 
 #include "common/bus/jetstream/bus.h"

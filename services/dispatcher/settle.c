@@ -8,8 +8,8 @@
 #include "common/base/log.h"
 #include "common/codec/event.h"
 #include "common/model/status.h"
+#include "services/dispatcher/callbacks/late.h"
 #include "services/dispatcher/dispatcher_internal.h"
-#include "services/dispatcher/late.h"
 #include "services/dispatcher/ledger/ledger_events.h"
 #include "services/dispatcher/ledger/ledger_settle.h"
 #include "services/dispatcher/report.h"
@@ -166,7 +166,7 @@ static void on_settled(void *ctx, DbTxn *txn, const Error *err)
     }
 }
 
-// By these a repeat is recognised that comes days later (late.c).
+// By these a repeat is recognised that comes days later (callbacks/late.c).
 static void note_events(DbTxn *txn, const Settle *settle)
 {
     LedgerEvent *events = arena_array(db_txn_arena(txn), settle->count, sizeof *events);

@@ -275,11 +275,20 @@ static bool confirms(Call *call)
 }
 
 // A path without a key costs as much and answers the same as a wrong key.
-static void check_signature(Call *call, const CallbackKey *keys, size_t count, bool known)
+static void check_signature(Call *call, const InboundForce *force)
 {
+    const CallbackKey *keys = force->keys;
+    CallbackKey none = inbound_keys_none(call->endpoint->keys, call->route.vendor);
     CallbackVerdict verdict = CALLBACK_BAD;
     size_t which = 0;
-    bool good = call->route.vendor->verify(&call->request, keys, count, &verdict, &which);
+    bool known = force->count > 0;
+    bool good = call->route.vendor->verify(
+        &call->request, known ? keys : &none, known ? force->count : 1, &verdict, &which);
+    if (!good && verdict == CALLBACK_BAD && force->missing > 0) {
+        call->endpoint->waiting--; // it may be good under the one that is missing
+        answer_unavailable(call->endpoint, call->http, "a key cannot be read; send it again");
+        return;
+    }
     if (!good || !known) {
         reject_verdict(call, good ? CALLBACK_BAD : verdict);
         return;
@@ -303,14 +312,13 @@ static void on_certificate(void *ctx, Str pem, const Error *err)
         answer_unavailable(call->endpoint, call->http, "SNS could not be asked; send it again");
         return;
     }
-    CallbackKey key = {STR("fetched"), pem};
-    check_signature(call, &key, 1, true);
+    check_signature(call, &(InboundForce){.keys = {{STR("fetched"), pem}}, .count = 1});
 }
 
 // Nothing is fetched for who does not know the capability and a topic of the list.
-static void check_sns(Call *call, InboundEntry *entry)
+static void check_sns(Call *call, const InboundEntry *entry)
 {
-    CallbackKey keys[INBOUND_KEYS_MAX];
+    InboundForce force;
     if (!sns_read(call->http->body, call->http->arena, &call->sns, NULL)) {
         reject(call, REJECT_UNSIGNED, "the body is no message of SNS");
         return;
@@ -319,9 +327,9 @@ static void check_sns(Call *call, InboundEntry *entry)
         reject(call, REJECT_TOPIC, "its topic is not on the tenant's list");
         return;
     }
-    size_t count = inbound_keys_in_force(entry, call->http->received_at_us, keys);
-    if (count > 0) {
-        check_signature(call, keys, count, true);
+    inbound_keys_in_force(call->endpoint->keys, entry, call->http->received_at_us, &force);
+    if (force.count + force.missing > 0) {
+        check_signature(call, &force);
     } else if (!sns_is_certificate_url(call->sns.certificate_url, call->sns.topic)) {
         reject(call, REJECT_BAD_SIGNATURE, "'SigningCertURL' is not of the topic's own region");
     } else {
@@ -329,15 +337,13 @@ static void check_sns(Call *call, InboundEntry *entry)
     }
 }
 
-static void check_keys(Call *call, InboundEntry *entry)
+static void check_keys(Call *call, const InboundEntry *entry)
 {
-    CallbackKey keys[INBOUND_KEYS_MAX];
-    size_t count =
-        entry == NULL ? 0 : inbound_keys_in_force(entry, call->http->received_at_us, keys);
-    if (count == 0) {
-        keys[0] = inbound_keys_none(call->endpoint->keys, call->route.vendor);
+    InboundForce force = {.count = 0};
+    if (entry != NULL) {
+        inbound_keys_in_force(call->endpoint->keys, entry, call->http->received_at_us, &force);
     }
-    check_signature(call, keys, count == 0 ? 1 : count, count > 0);
+    check_signature(call, &force);
 }
 
 static VendorPair *read_headers(const VendorCallback *vendor, HttpRequest *http, size_t *ret_count)
@@ -365,7 +371,7 @@ void callback_handle(CallbackEndpoint *endpoint, HttpRequest *http)
     };
     call->request.headers = read_headers(vendor, http, &call->request.header_count);
     endpoint->waiting++;
-    InboundEntry *entry = inbound_keys_find(endpoint->keys, call->route.tenant, vendor);
+    const InboundEntry *entry = inbound_keys_find(endpoint->keys, call->route.tenant, vendor);
     if (str_eq(str_from(vendor->name), STR("ses"))) {
         check_sns(call, entry);
     } else {

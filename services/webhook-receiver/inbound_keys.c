@@ -3,22 +3,20 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/base/map.h"
 #include "common/codec/event.h"
-#include "services/webhook-receiver/secret_reference.h"
 #include "stentor/v1/config.pb-c.h"
 
 enum { VENDORS_MAX = 32, ENTRY_NAME_SIZE = 96 };
 
-static const int64_t read_again_us = INT64_C(30) * 1000000;
-
 typedef struct Slot {
-    char *name, *reference; // reference NULL: the secret stands in CONFIG
-    char *secret;           // NULL: not read yet
-    int64_t not_after_us, read_at_us;
+    char *name;
+    char *text; // the key itself, when it stands in CONFIG; NULL: a secret of that name
+    int64_t not_after_us;
 } Slot;
 
 struct InboundEntry {
@@ -31,6 +29,7 @@ struct InboundEntry {
 };
 
 struct InboundKeys {
+    Secrets *secrets;
     Map *entries; // "tenant/vendor" -> InboundEntry
     Arena *none_arena;
     Str none[VENDORS_MAX]; // in the order of vendor_callback_at
@@ -43,8 +42,7 @@ static void free_entry(void *value)
     InboundEntry *entry = value;
     for (size_t i = 0; i < entry->slot_count; i++) {
         free(entry->slots[i].name);
-        free(entry->slots[i].reference);
-        free(entry->slots[i].secret);
+        free(entry->slots[i].text);
     }
     for (size_t i = 0; i < entry->topic_count; i++) {
         free(entry->topics[i]);
@@ -53,9 +51,10 @@ static void free_entry(void *value)
     free(entry);
 }
 
-InboundKeys *inbound_keys_new(void)
+InboundKeys *inbound_keys_new(Secrets *secrets)
 {
     InboundKeys *keys = xcalloc(1, sizeof *keys);
+    keys->secrets = secrets;
     keys->entries = map_new(free_entry);
     keys->none_arena = arena_new(0);
     for (size_t i = 0; vendor_callback_at(i) != NULL && i < VENDORS_MAX; i++) {
@@ -93,12 +92,48 @@ static Str entry_name(char out[ENTRY_NAME_SIZE], Str tenant, Str vendor)
 
 // ---- out of CONFIG ----
 
-static void add_slot(
-    InboundEntry *entry, const char *name, const char *reference, int64_t not_after)
+static SecretName secret_name(const InboundEntry *entry, const char *name)
 {
-    if (entry->slot_count < INBOUND_KEYS_MAX) {
-        entry->slots[entry->slot_count++] = (Slot){
-            .name = xstrdup(name), .reference = xstrdup(reference), .not_after_us = not_after};
+    return (SecretName){str_from(entry->tenant), str_from(entry->vendor->name), str_from(name)};
+}
+
+static void want_secret(
+    InboundKeys *keys, InboundEntry *entry, const Stentor__V1__InboundSecret *secret)
+{
+    Error err = {0};
+    SecretName name = secret_name(entry, secret->name);
+    if (entry->slot_count == INBOUND_KEYS_MAX) {
+        return;
+    }
+    entry->slots[entry->slot_count++] =
+        (Slot){.name = xstrdup(secret->name), .not_after_us = secret->not_after_us};
+    if (!secrets_want(keys->secrets, &name, str_from(secret->reference), &err)) {
+        LOG(LOG_WARN, "a key of a vendor's callbacks is none", log_text("tenant", entry->tenant),
+            log_text("vendor", entry->vendor->name), log_text("key", secret->name),
+            log_error(&err));
+    }
+}
+
+static bool has_slot(const InboundEntry *entry, const char *name)
+{
+    for (size_t i = 0; entry != NULL && i < entry->slot_count; i++) {
+        if (strcmp(entry->slots[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The secrets of the entry that is there, but for those that the next one has as well: these stay
+// read without a gap. next NULL: there is none.
+static void forget_secrets(InboundKeys *keys, Str key, const InboundEntry *next)
+{
+    const InboundEntry *entry = map_get(keys->entries, key);
+    for (size_t i = 0; entry != NULL && i < entry->slot_count; i++) {
+        SecretName name = secret_name(entry, entry->slots[i].name);
+        if (entry->slots[i].text == NULL && !has_slot(next, entry->slots[i].name)) {
+            secrets_forget(keys->secrets, &name);
+        }
     }
 }
 
@@ -114,7 +149,8 @@ static void take_topics(InboundEntry *entry, const Stentor__V1__InboundKey *even
 }
 
 static InboundEntry *make_entry(
-    const VendorCallback *vendor, Str tenant, const Stentor__V1__InboundKey *event, Error *err)
+    InboundKeys *keys, const VendorCallback *vendor, Str tenant,
+    const Stentor__V1__InboundKey *event, Error *err)
 {
     Str public_key = str_from(event->public_key);
     if (public_key.len > 0 && !vendor->key_check(public_key, err)) {
@@ -126,14 +162,19 @@ static InboundEntry *make_entry(
     (void)str_to_c(tenant, entry->tenant, tenant.len + 1);
     if (public_key.len > 0) {
         entry->slots[entry->slot_count++] =
-            (Slot){.name = xstrdup("public_key"), .secret = xstrdup(event->public_key)};
+            (Slot){.name = xstrdup("public_key"), .text = xstrdup(event->public_key)};
     }
     for (size_t i = 0; i < event->n_secrets; i++) {
-        const Stentor__V1__InboundSecret *secret = event->secrets[i];
-        add_slot(entry, secret->name, secret->reference, secret->not_after_us);
+        want_secret(keys, entry, event->secrets[i]);
     }
     take_topics(entry, event);
     return entry;
+}
+
+static void remove_entry(InboundKeys *keys, Str key)
+{
+    forget_secrets(keys, key, NULL);
+    (void)map_remove(keys->entries, key);
 }
 
 static bool put_entry(
@@ -148,13 +189,14 @@ static bool put_entry(
             err, ERROR_PERMANENT, "the inbound key's tenant or vendor is not the subject's");
     }
     if (event->revoked) {
-        (void)map_remove(keys->entries, key);
+        remove_entry(keys, key);
         return true;
     }
-    InboundEntry *entry = make_entry(vendor, tenant, event, err);
+    InboundEntry *entry = make_entry(keys, vendor, tenant, event, err);
     if (entry == NULL) {
         return false;
     }
+    forget_secrets(keys, key, entry);
     map_put(keys->entries, key, entry);
     return true;
 }
@@ -167,7 +209,7 @@ bool inbound_keys_changed(InboundKeys *keys, Str tenant, Str vendor, Str payload
     }
     if (payload.len == 0) {
         char name[ENTRY_NAME_SIZE];
-        (void)map_remove(keys->entries, entry_name(name, tenant, vendor));
+        remove_entry(keys, entry_name(name, tenant, vendor));
         return true;
     }
     Arena *arena = arena_new(0);
@@ -180,48 +222,42 @@ bool inbound_keys_changed(InboundKeys *keys, Str tenant, Str vendor, Str payload
 
 // ---- asked for ----
 
-InboundEntry *inbound_keys_find(const InboundKeys *keys, Str tenant, const VendorCallback *vendor)
+const InboundEntry *inbound_keys_find(
+    const InboundKeys *keys, Str tenant, const VendorCallback *vendor)
 {
     char name[ENTRY_NAME_SIZE];
     return map_get(keys->entries, entry_name(name, tenant, str_from(vendor->name)));
 }
 
-static void read_slot(const InboundEntry *entry, Slot *slot, int64_t now_us)
+// false: it is not there.
+static bool read_slot(
+    const InboundKeys *keys, const InboundEntry *entry, const Slot *slot, CallbackKey *ret)
 {
-    Arena *arena = arena_new(0);
-    Str secret = STR_EMPTY;
-    Error err = {0};
-    slot->read_at_us = now_us;
-    if (secret_reference_read(str_from(slot->reference), arena, &secret, &err) &&
-        entry->vendor->key_check(secret, &err)) {
-        free(slot->secret);
-        slot->secret = xmalloc(secret.len + 1);
-        (void)str_to_c(secret, slot->secret, secret.len + 1);
-    } else {
-        LOG(LOG_WARN, "a key of a vendor's callbacks cannot be read; what was read before counts",
-            log_text("tenant", entry->tenant), log_text("vendor", entry->vendor->name),
-            log_text("key", slot->name), log_error(&err));
+    SecretName name = secret_name(entry, slot->name);
+    ret->name = str_from(slot->name);
+    if (slot->text != NULL) {
+        ret->secret = str_from(slot->text);
+        return true;
     }
-    arena_free(arena);
+    return secrets_use(keys->secrets, &name, &ret->secret, NULL) &&
+           entry->vendor->key_check(ret->secret, NULL);
 }
 
-size_t inbound_keys_in_force(InboundEntry *entry, int64_t now_us, CallbackKey ret[INBOUND_KEYS_MAX])
+void inbound_keys_in_force(
+    const InboundKeys *keys, const InboundEntry *entry, int64_t now_us, InboundForce *ret)
 {
-    size_t count = 0;
+    *ret = (InboundForce){.count = 0};
     for (size_t i = 0; i < entry->slot_count; i++) {
-        Slot *slot = &entry->slots[i];
+        const Slot *slot = &entry->slots[i];
         if (slot->not_after_us > 0 && slot->not_after_us <= now_us) {
             continue;
         }
-        if (slot->reference != NULL &&
-            (slot->read_at_us == 0 || now_us - slot->read_at_us > read_again_us)) {
-            read_slot(entry, slot, now_us);
-        }
-        if (slot->secret != NULL) {
-            ret[count++] = (CallbackKey){str_from(slot->name), str_from(slot->secret)};
+        if (read_slot(keys, entry, slot, &ret->keys[ret->count])) {
+            ret->count++;
+        } else {
+            ret->missing++;
         }
     }
-    return count;
 }
 
 bool inbound_keys_has_topic(const InboundEntry *entry, Str topic)

@@ -31,10 +31,12 @@ typedef struct ReceiverOptions {
     const char *lmtp_addresses;
     int64_t lmtp_connections;
     const char *sns_origin;
+    const char *folders;
 } ReceiverOptions;
 
 typedef struct Receiver {
     Service *service;
+    Secrets *secrets;
     InboundKeys *keys;
     Suppressions *suppressions;
     ConfigMirror *mirror;
@@ -88,6 +90,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_LMTP_CONNECTIONS", OPTION_INT, offsetof(ReceiverOptions, lmtp_connections),
      "32", 1, 256, false,
      "connections at once; beyond it 421"},
+    {SECRET_DIRS_OPTION, OPTION_TEXT, offsetof(ReceiverOptions, folders),
+     SECRET_DIRS_DEFAULT, 0, 0, false,
+     SECRET_DIRS_HELP},
 };
 // clang-format on
 
@@ -95,6 +100,9 @@ static bool on_config_changed(
     void *ctx, Str kind, Str tenant, Str key, const BusMessage *message, Error *err)
 {
     Receiver *r = ctx;
+    if (r->stopping) {
+        return true;
+    }
     if (str_eq(kind, STR("suppression"))) {
         return suppression_apply(r->suppressions, tenant, key, message, err);
     }
@@ -238,7 +246,7 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
 {
     Bus *bus = service_bus(r->service);
     Metrics *metrics = service_metrics(r->service);
-    r->keys = inbound_keys_new();
+    r->keys = inbound_keys_new(r->secrets);
     r->suppressions = suppressions_new();
     build_links(r, o);
     r->endpoint = (CallbackEndpoint){
@@ -274,21 +282,39 @@ static void on_given_up(void *ctx)
     Receiver *r = ctx;
     if (--r->open == 0) {
         bounce_domains_free(r->domains);
+        secrets_free(r->secrets);
         free(r);
     }
 }
 
 // Of a start that failed: what is open already closes on the loop.
-static void give_up(Receiver *r)
+static bool give_up(Receiver *r)
 {
-    r->open = 1 + (r->server != NULL ? 1 : 0) + (r->sns != NULL ? 1 : 0);
+    r->open =
+        1 + (r->server != NULL ? 1 : 0) + (r->sns != NULL ? 1 : 0) + (r->secrets != NULL ? 1 : 0);
     if (r->server != NULL) {
         http_server_free(r->server, on_given_up, r);
     }
     if (r->sns != NULL) {
         sns_link_free(r->sns, on_given_up, r);
     }
+    if (r->secrets != NULL) {
+        secrets_close(r->secrets, on_given_up, r);
+    }
     on_given_up(r);
+    return false;
+}
+
+static Secrets *open_secrets(const Receiver *r, const ReceiverOptions *o, Error *err)
+{
+    return secrets_new(
+        &(SecretsOptions){
+            .loop = service_loop(r->service),
+            .metrics = service_metrics(r->service),
+            .service = "webhook_receiver",
+            .folders = o->folders,
+        },
+        err);
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
@@ -307,16 +333,15 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         .ctx = r,
     };
     r->server = http_server_new(service_loop(service), &http, err);
-    r->sns = r->server == NULL ? NULL : sns_link_new(service_loop(service), o->sns_origin, err);
+    r->secrets = r->server == NULL ? NULL : open_secrets(r, o, err);
+    r->sns = r->secrets == NULL ? NULL : sns_link_new(service_loop(service), o->sns_origin, err);
     if (r->sns == NULL) {
-        give_up(r);
-        return false;
+        return give_up(r);
     }
     r->domains = bounce_domains_new();
     build_intake(r, o);
     if (!start_lmtp(r, o, err)) {
-        give_up(r);
-        return false;
+        return give_up(r);
     }
     build_parts(r, o);
     LOG(LOG_INFO, "listening for callbacks and opt-outs", log_text("bind", o->bind),
@@ -343,8 +368,9 @@ static void on_part_stopped(void *ctx)
 {
     Receiver *r = ctx;
     if (--r->open == 0) {
-        r->open = 5;
+        r->open = 6;
         link_endpoint_close(&r->links, on_links_closed);
+        secrets_close(r->secrets, on_part_freed, r);
         sns_link_free(r->sns, on_part_freed, r);
         config_mirror_free(r->mirror, on_part_freed, r);
         http_server_free(r->server, on_part_freed, r);
@@ -370,6 +396,7 @@ static void free_receiver(void *state)
     lmtp_server_free(r->lmtp);
     bounce_domains_free(r->domains);
     inbound_keys_free(r->keys);
+    secrets_free(r->secrets);
     suppressions_free(r->suppressions);
     link_revocations_free(r->revoked);
     free(r);

@@ -11,6 +11,7 @@
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/inbound_capability.h"
+#include "common/credential/reference.h"
 #include "common/vendor/ses/sns.h"
 #include "common/vendor/vendor_callback.h"
 
@@ -19,7 +20,6 @@ enum {
     SECRETS_MAX = 8,
     TOPICS_MAX = 32,
     NAME_MAX_BYTES = 64,
-    REFERENCE_MAX = 512,
 };
 
 // Lives in the request's arena.
@@ -130,6 +130,8 @@ static void read_secret(Put *put, ApiBody *body, json_t *object, size_t i)
 {
     Arena *arena = put->base->http->arena;
     Str name = STR_EMPTY, reference = STR_EMPTY;
+    Reference parsed;
+    Error err = {0};
     ApiBody inside = api_body_inside(body, object, arena_printf(arena, "secrets[%zu].", i));
     Stentor__V1__InboundSecret *secret = arena_alloc(arena, sizeof *secret);
     stentor__v1__inbound_secret__init(secret);
@@ -139,9 +141,8 @@ static void read_secret(Put *put, ApiBody *body, json_t *object, size_t i)
     if (!id_is_key(name)) {
         (void)api_body_fail(&inside, "name", "1 to 64 of a-z, 0-9, '_' and '-'");
     }
-    if (!str_starts(reference, STR("file:/")) && !str_starts(reference, STR("env:"))) {
-        (void)api_body_fail(
-            &inside, "reference", "where the webhook-receiver reads it: file:/path or env:NAME");
+    if (!reference_parse(reference, &parsed, &err)) {
+        (void)api_body_fail(&inside, "reference", "%s", err.text);
     }
     secret->name = arena_cstr(arena, name);
     secret->reference = arena_cstr(arena, reference);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/dispatcher/late.h"
+#include "services/dispatcher/callbacks/late.h"
 
 #include "common/base/clock.h"
 #include "common/base/crash.h"
