@@ -153,6 +153,7 @@ def test_the_services_are_reached_over_the_network():
     """The programs listen on the loopback by default; in a container nothing would reach them."""
     binds = {name: value for name, value in re.findall(r"(STENTOR_\w+_BIND)=(\S+)", DOCKERFILE.split("AS run")[1])}
     every = {option for name in OURS for option in _options(f"stentor-{name}") if option.endswith("_BIND")}
+    every.remove("STENTOR_LMTP_BIND")  # off until an operator has a mail server in front of it
     assert set(binds) == every and set(binds.values()) == {"0.0.0.0"}
 
 
