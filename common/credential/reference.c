@@ -93,7 +93,7 @@ bool reference_parse(Str text, Reference *ret, Error *err)
     } else {
         return error_set(
             err, ERROR_PERMANENT,
-            "a secret itself is never taken: put it into a file that the dispatcher can read and "
+            "a secret itself is never taken: put it into a file that the service can read and "
             "give " EXPECTED);
     }
     if (ok) {

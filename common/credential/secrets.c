@@ -28,6 +28,7 @@ typedef struct Entry {
     bool gone;  // not wanted any more; freed when it is not busy
     bool again; // wanted again while it was read
     bool used;
+    bool staged;        // nothing uses it yet
     int64_t read_at_us; // when the last reading began, of clock_mono_us()
 } Entry;
 
@@ -44,7 +45,7 @@ struct Secrets {
     void *closed_ctx;
 };
 
-enum { KEY_MAX = 200 };
+enum { KEY_MAX = 512 }; // the longest: a DKIM key's, with its domain and selector
 
 static Str key_of(const SecretName *name, char out[KEY_MAX])
 {
@@ -110,16 +111,25 @@ static void try_close(Secrets *secrets)
 
 // ---- reading ----
 
+static void log_failure(const Entry *entry)
+{
+    if (entry->text != NULL) {
+        log_secret(
+            LOG_WARN, "a credential cannot be read again; the one before is used", entry,
+            &entry->err);
+    } else if (entry->staged) {
+        log_secret(LOG_INFO, "a staged credential cannot be read yet", entry, &entry->err);
+    } else {
+        log_secret(LOG_ERROR, "a credential cannot be read and is not used", entry, &entry->err);
+    }
+}
+
 static void note_failure(Entry *entry, const Error *err)
 {
     bool same = entry->err.kind != ERROR_NONE && strcmp(entry->err.text, err->text) == 0;
     entry->err = *err;
     if (!same && err->kind != ERROR_CANCELLED) { // once, not at each look
-        log_secret(
-            entry->text == NULL ? LOG_ERROR : LOG_WARN,
-            entry->text == NULL ? "a credential cannot be read; its vendor is not used"
-                                : "a credential cannot be read again; the one before is used",
-            entry, err);
+        log_failure(entry);
     }
 }
 
@@ -221,13 +231,23 @@ static Entry *find_entry(const Secrets *secrets, const SecretName *name)
     return map_get(secrets->entries, key_of(name, space));
 }
 
-bool secrets_want(Secrets *secrets, const SecretName *name, Str reference, Error *err)
+static void set_staged(Entry *entry, bool staged)
+{
+    bool begins = entry->staged && !staged;
+    entry->staged = staged;
+    if (begins && entry->text == NULL && entry->err.kind != ERROR_NONE) {
+        log_failure(entry); // what was a note
+    }
+}
+
+static bool want(Secrets *secrets, const SecretName *name, Str reference, bool staged, Error *err)
 {
     char space[KEY_MAX];
     Str key = key_of(name, space);
     Reference parsed;
     Entry *there = find_entry(secrets, name);
     if (there != NULL && str_eq(str_from(there->reference_text), reference)) {
+        set_staged(there, staged);
         return true;
     }
     if (!reference_parse(reference, &parsed, err)) {
@@ -240,6 +260,7 @@ bool secrets_want(Secrets *secrets, const SecretName *name, Str reference, Error
     Entry *entry = arena_zalloc(arena, sizeof *entry);
     entry->secrets = secrets;
     entry->arena = arena;
+    entry->staged = staged;
     entry->name = (SecretName){
         arena_str(arena, name->owner), arena_str(arena, name->vendor),
         arena_str(arena, name->name)};
@@ -249,6 +270,16 @@ bool secrets_want(Secrets *secrets, const SecretName *name, Str reference, Error
     map_put(secrets->entries, key, entry);
     start_reading(entry);
     return true;
+}
+
+bool secrets_want(Secrets *secrets, const SecretName *name, Str reference, Error *err)
+{
+    return want(secrets, name, reference, false, err);
+}
+
+bool secrets_stage(Secrets *secrets, const SecretName *name, Str reference, Error *err)
+{
+    return want(secrets, name, reference, true, err);
 }
 
 void secrets_forget(Secrets *secrets, const SecretName *name)
@@ -331,6 +362,16 @@ bool secrets_use(Secrets *secrets, const SecretName *name, Str *ret, Error *err)
     }
     count_use(entry);
     *ret = str_of(entry->text, entry->len);
+    return true;
+}
+
+bool secrets_failed(const Secrets *secrets, const SecretName *name, Error *ret)
+{
+    const Entry *entry = find_entry(secrets, name);
+    if (entry == NULL || entry->err.kind == ERROR_NONE) {
+        return false;
+    }
+    *ret = entry->err;
     return true;
 }
 

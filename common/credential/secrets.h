@@ -18,7 +18,7 @@
     "folders, ':' between them, with the files and programs that credentials refer to"
 
 enum {
-    SECRETS_MAX = 1000,
+    SECRETS_MAX = 4000,
     SECRETS_SERIES_MAX = 200, // later ones are counted under credential="other"
     SECRETS_POLL_MS = 5000,
     SECRETS_EXEC_EVERY_MS = 300000,
@@ -46,13 +46,18 @@ typedef struct Secrets Secrets;
 
 // NULL: ERROR_CONFIG, the folders are wrong.
 Secrets *secrets_new(const SecretsOptions *options, Error *err);
-// Reads it now, and from then on as above; the same reference again changes nothing. PERMANENT: it
-// is no reference, or there are SECRETS_MAX already.
+// Reads it now, and from then on as above; the same reference again reads nothing. PERMANENT: it is
+// no reference, or there are SECRETS_MAX already.
 bool secrets_want(Secrets *secrets, const SecretName *name, Str reference, Error *err);
+// The same for one that nothing uses yet: that it cannot be read is a note and no incident, until
+// it is wanted.
+bool secrets_stage(Secrets *secrets, const SecretName *name, Str reference, Error *err);
 void secrets_forget(Secrets *secrets, const SecretName *name); // unknown ones too
 // For one call of a vendor: counts it. *ret is valid until the loop goes on. TRANSIENT: it has not
 // been read yet; CONFIG: it is not wanted, or cannot be read, and why.
 bool secrets_use(Secrets *secrets, const SecretName *name, Str *ret, Error *err);
+// Did the last reading fail, and why? Also of one whose text from before is in use.
+bool secrets_failed(const Secrets *secrets, const SecretName *name, Error *ret);
 // The vendor has refused it: it is read again, at most every SECRETS_REFRESH_MS.
 void secrets_refresh(Secrets *secrets, const SecretName *name);
 // on_closed from the loop, perhaps at once, when nothing is under way; then secrets_free().

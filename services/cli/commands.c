@@ -314,7 +314,8 @@ const Command commands[] = {
     {"mail-domain put", "DOMAIN", 1, 1, "dkim= bounce-domain= tracking-url= track-opens track-clicks json",
      "say how mails from a domain are signed and where their bounces come back to; of tenant platform: for every tenant\n"
      "  --dkim SELECTOR:KIND:REFERENCE   a key, repeatable; KIND is rsa or ed25519, REFERENCE where the dispatcher reads the\n"
-     "                                   private key in PEM: file:/run/secrets/s1.pem or env:NAME\n"
+     "                                   private key in PEM, below STENTOR_CREDENTIAL_DIRS: file:/run/secrets/s1.pem,\n"
+     "                                   env:NAME or exec:/PATH ARGUMENTS\n"
      "  --bounce-domain DOMAIN           the return path becomes b+TOKEN@DOMAIN; its MX leads to webhook-receiver\n"
      "  --tracking-url URL               what links in mails begin with, such as https://links.example.com\n"
      "  --track-opens, --track-clicks    note that a mail was opened, a link clicked (off by default)",

@@ -59,14 +59,14 @@ static void free_version(void *value)
     free(version);
 }
 
-Directory *directory_new(void)
+Directory *directory_new(Secrets *secrets)
 {
     Directory *directory = xcalloc(1, sizeof *directory);
     directory->senders = map_new(free_sender);
     directory->versions = map_new(free_version);
     directory->channels = map_new(free);
     directory->suppressions = suppressions_new();
-    directory->send_domains = send_domains_new();
+    directory->send_domains = send_domains_new(secrets);
     directory->scratch = arena_new(0);
     return directory;
 }

@@ -15,7 +15,7 @@ enum { DIRECTORY_PREFIXES_MAX = 256 };
 
 typedef struct Directory Directory;
 
-Directory *directory_new(void);
+Directory *directory_new(Secrets *secrets); // of DKIM keys; borrowed; NULL: none can be read
 void directory_free(Directory *directory);
 // A ConfigChanged; ctx is the Directory.
 bool directory_changed(

@@ -183,7 +183,8 @@ Dispatcher *dispatcher_new(const DispatcherParts *parts)
     Dispatcher *dispatcher = xcalloc(1, sizeof *dispatcher);
     dispatcher->parts = *parts;
     dispatcher->owner = str_from(parts->instance);
-    dispatcher->directory = directory_new();
+    dispatcher->directory =
+        directory_new(parts->vendors != NULL ? vendors_secrets(parts->vendors) : NULL);
     dispatcher->health = health_new(
         parts->bus, dispatcher->directory, &dispatcher->parts.vendor, CHANNEL_EMAIL,
         parts->instance);

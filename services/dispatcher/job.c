@@ -306,11 +306,14 @@ static bool compose(
         .rendered = job->rendered,
         .from = from->address,
         .list_id = str_from(content->list_id),
-        .now_us = opening->now_us,
         .arena = arena,
     };
     if (!dress_make(&want, &job->dress, err)) {
-        *ret_code = err->kind == ERROR_TRANSIENT ? "dkim_key_unreadable" : *ret_code;
+        bool unreadable = err->kind == ERROR_TRANSIENT || err->kind == ERROR_CANCELLED;
+        *ret_code = unreadable ? "dkim_key_unreadable" : *ret_code;
+        if (err->kind == ERROR_CANCELLED && !opening->patient) {
+            err->kind = ERROR_TRANSIENT; // its reading takes too long
+        }
         return false;
     }
     dress_put_on(&job->dress, &mime);

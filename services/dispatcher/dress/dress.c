@@ -90,7 +90,7 @@ bool dress_make(const DressWant *want, Dress *ret, Error *err)
     if (ret->domain == NULL) {
         return true;
     }
-    if (!send_domain_signers(ret->domain, want->now_us, ret->signers, &ret->signer_count, err)) {
+    if (!send_domain_signers(ret->domain, ret->signers, &ret->signer_count, err)) {
         return false;
     }
     // RFC 9477, 3.1: a domain other than the From's would need a signature of its own.

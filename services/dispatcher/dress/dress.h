@@ -29,9 +29,8 @@ typedef struct DressWant {
     const DressRules *rules;
     const SendDomains *domains;
     const Stentor__V1__Rendered *rendered;
-    Str from;    // the address of From
-    Str list_id; // that the caller wants; empty: by category
-    int64_t now_us;
+    Str from;     // the address of From
+    Str list_id;  // that the caller wants; empty: by category
     Arena *arena; // holds what is made
 } DressWant;
 

@@ -476,6 +476,10 @@ static bool credential_changed(Vendors *vendors, Str tenant, Str key, Error *err
         return true;
     }
     on_secret_changed(vendors, &name);
+    if (entry->state == STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_STAGED) {
+        // Read already, so that it works at once when it is promoted.
+        return secrets_stage(vendors->secrets, &name, str_from(entry->reference), err);
+    }
     return secrets_want(vendors->secrets, &name, str_from(entry->reference), err);
 }
 
@@ -615,6 +619,11 @@ void vendors_tick(Vendors *vendors)
     for (size_t i = 0; map_next(vendors->places, &i, &name, &value);) {
         vendors_store_state(value);
     }
+}
+
+Secrets *vendors_secrets(const Vendors *vendors)
+{
+    return vendors->secrets;
 }
 
 size_t vendors_calls(const Vendors *vendors)

@@ -44,7 +44,8 @@ void vendors_drain(Vendors *vendors);
 // After the last answer. on_stopped: all is closed; then vendors_free().
 void vendors_stop(Vendors *vendors, void (*on_stopped)(void *ctx), void *ctx);
 void vendors_free(Vendors *vendors);
-size_t vendors_calls(const Vendors *vendors); // that all of its HTTP APIs may have on the way
+Secrets *vendors_secrets(const Vendors *vendors); // DKIM keys are read by them too
+size_t vendors_calls(const Vendors *vendors);     // that all of its HTTP APIs may have on the way
 
 // Fills job->route for a mail to that address, and job->place for its claim. The job's row says
 // nothing yet.

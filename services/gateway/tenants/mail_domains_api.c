@@ -13,11 +13,12 @@
 #include "common/base/map.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
+#include "common/credential/reference.h"
 #include "common/mime/dkim.h"
 #include "common/model/sender_domain.h"
 #include "common/render/public_url.h"
 
-enum { REFERENCE_MAX = 300, ALGORITHM_MAX = 32, PATH_SIZE = 320 };
+enum { ALGORITHM_MAX = 32, PATH_SIZE = 320 };
 
 typedef Stentor__V1__MailDomain MailDomainEntry;
 
@@ -196,19 +197,14 @@ static void get_domain(ApiCall *call)
 
 // ---- what may be put ----
 
-static bool is_reference(Str text)
-{
-    bool file = str_starts(text, STR("file:/")) && text.len > 6;
-    bool env = str_starts(text, STR("env:")) && text.len > 4;
-    return (file || env) && !str_has_control(text);
-}
-
 static void take_key(ApiBody *body, json_t *object, Stentor__V1__DkimKey *key, const char *at)
 {
     ApiBody inside = api_body_inside(body, object, at);
     Str selector = STR_EMPTY;
     Str algorithm = STR("rsa-sha256");
     Str reference = STR_EMPTY;
+    Reference parsed;
+    Error err = {0};
     (void)api_read_text(&inside, "selector", DKIM_SELECTOR_MAX, &selector);
     (void)api_read_text(&inside, "algorithm", ALGORITHM_MAX, &algorithm);
     (void)api_read_text(&inside, "reference", REFERENCE_MAX, &reference);
@@ -219,11 +215,8 @@ static void take_key(ApiBody *body, json_t *object, Stentor__V1__DkimKey *key, c
     if (dkim_algorithm_from_name(algorithm) == DKIM_NONE) {
         (void)api_body_fail(&inside, "algorithm", "'rsa-sha256' or 'ed25519-sha256'");
     }
-    if (!is_reference(reference)) {
-        (void)api_body_fail(
-            &inside, "reference",
-            "required: 'file:/run/secrets/dkim.pem' or 'env:NAME', where the dispatcher reads the "
-            "private key; never the key itself");
+    if (!reference_parse(reference, &parsed, &err)) {
+        (void)api_body_fail(&inside, "reference", "%s", err.text);
     }
     stentor__v1__dkim_key__init(key);
     key->selector = arena_cstr(body->arena, selector);

@@ -13,7 +13,9 @@ from tests.harness.processes import wait_until
 
 @pytest.fixture(scope="module")
 def pipeline():
-    running = Pipeline({"STENTOR_RETRY_LADDER": "1,1"}).start()
+    running = Pipeline({"STENTOR_RETRY_LADDER": "1,1"})
+    running.extra["STENTOR_CREDENTIAL_DIRS"] = str(running.folder)
+    running.start()
     yield running
     running.stop()
 

@@ -204,6 +204,24 @@ static void one_that_never_could_be_read_says_why(void **state)
     expect(s, "now", NULL);
 }
 
+static void a_staged_one_that_cannot_be_read_is_a_note_until_it_is_wanted(void **state)
+{
+    Stage *s = *state;
+    char reference[160];
+    Error err = {0};
+    (void)snprintf(reference, sizeof reference, "file:%s/later", s->folder);
+    assert_true(secrets_stage(s->secrets, &MAIN, str_from(reference), &err));
+    expect(s, NULL, "No such file");
+    log_has(s, "a staged credential cannot be read yet");
+    log_lacks(s, "is not used");
+    assert_true(secrets_failed(s->secrets, &MAIN, &err));
+    want(s, "file", "/later");
+    log_has(s, "a credential cannot be read and is not used");
+    put(s, "later", "SG.later", 0600);
+    expect(s, "SG.later", NULL);
+    assert_false(secrets_failed(s->secrets, &MAIN, &err));
+}
+
 static void files_outside_of_the_folders_are_not_read_also_through_a_link(void **state)
 {
     Stage *s = *state;
@@ -319,6 +337,7 @@ int main(void)
         TEST(a_file_is_read_and_read_again_when_it_changes),
         TEST(one_that_is_gone_stays_in_use_as_it_was_and_is_taken_up_again),
         TEST(one_that_never_could_be_read_says_why),
+        TEST(a_staged_one_that_cannot_be_read_is_a_note_until_it_is_wanted),
         TEST(files_outside_of_the_folders_are_not_read_also_through_a_link),
         TEST(a_file_of_more_than_64_KiB_is_refused),
         TEST(a_program_gives_what_it_prints_with_its_arguments_and_no_shell),

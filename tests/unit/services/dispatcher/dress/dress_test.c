@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <uv.h>
 
 #include "common/codec/event.h"
 #include "services/dispatcher/dress/dress.h"
@@ -24,12 +25,15 @@ static const char ED25519_PEM[] =
 
 typedef struct World {
     Arena *arena;
+    uv_loop_t loop;
+    Secrets *secrets;
     SendDomains *domains;
     DressRules rules;
     Stentor__V1__Meta meta;
     Stentor__V1__Rendered rendered;
     DressWant want;
-    char file[64];
+    char folder[64];
+    char file[96];
 } World;
 
 static World world;
@@ -42,7 +46,16 @@ static char *text(const char *value)
 static int begin(void **state)
 {
     (void)state;
-    world = (World){.arena = arena_new(0), .domains = send_domains_new()};
+    world = (World){.arena = arena_new(0)};
+    assert_int_equal(uv_loop_init(&world.loop), 0);
+    (void)snprintf(world.folder, sizeof world.folder, "/tmp/dress_test_XXXXXX");
+    assert_non_null(mkdtemp(world.folder));
+    world.secrets = secrets_new(
+        &(SecretsOptions){
+            .loop = &world.loop, .service = "test", .folders = world.folder, .poll_ms = 20},
+        NULL);
+    assert_non_null(world.secrets);
+    world.domains = send_domains_new(world.secrets);
     world.rules =
         (DressRules){.bounce_key = {.bytes = {{7}}, .count = 1}, .feedback_sender = STR("stentor")};
     stentor__v1__meta__init(&world.meta);
@@ -59,18 +72,29 @@ static int begin(void **state)
         .rendered = &world.rendered,
         .from = STR("hello@Acme.test"),
         .list_id = STR_EMPTY,
-        .now_us = NOW_US,
         .arena = world.arena,
     };
-    (void)snprintf(world.file, sizeof world.file, "/tmp/dress_test_%d.pem", (int)getpid());
+    (void)snprintf(world.file, sizeof world.file, "%s/e1.pem", world.folder);
     return 0;
+}
+
+static void on_closed(void *ctx)
+{
+    *(bool *)ctx = true;
 }
 
 static int end(void **state)
 {
     (void)state;
+    bool closed = false;
     (void)remove(world.file);
+    assert_int_equal(remove(world.folder), 0);
     send_domains_free(world.domains);
+    secrets_close(world.secrets, on_closed, &closed);
+    (void)uv_run(&world.loop, UV_RUN_DEFAULT);
+    assert_true(closed);
+    secrets_free(world.secrets);
+    assert_int_equal(uv_loop_close(&world.loop), 0);
     arena_free(world.arena);
     return 0;
 }
@@ -108,6 +132,32 @@ static void put(const char *tenant, const char *bounces, const char *reference)
 static const char *file_reference(void)
 {
     return arena_printf(world.arena, "file:%s", world.file);
+}
+
+// Until the keys have been read, or could not be.
+static bool make(Dress *dress, Error *err)
+{
+    bool made = dress_make(&world.want, dress, err);
+    while (!made && err->kind == ERROR_CANCELLED) { // the test's time-out bounds it
+        (void)uv_run(&world.loop, UV_RUN_ONCE);
+        made = dress_make(&world.want, dress, err);
+    }
+    return made;
+}
+
+// What /readyz says, once it says so or nothing. The test's time-out bounds it.
+static void await_warning(const char *text)
+{
+    Buf warning;
+    buf_init(&warning, 1000);
+    bool seen = false;
+    while (!seen) {
+        (void)uv_run(&world.loop, UV_RUN_ONCE);
+        buf_clear(&warning);
+        send_domains_warn(world.domains, &warning);
+        seen = text != NULL ? strstr(buf_c(&warning), text) != NULL : warning.len == 0;
+    }
+    buf_done(&warning);
 }
 
 static void a_domain_without_an_entry_has_its_own_sender_and_no_signature(void **state)
@@ -189,13 +239,13 @@ static void complaints_come_back_only_below_the_senders_domain(void **state)
     Error err = {0};
     write_key(ED25519_PEM);
     put("acme", "bounces.acme.test", file_reference());
-    assert_true(dress_make(&world.want, &dress, &err));
+    assert_true(make(&dress, &err));
     assert_true(str_eq(dress.cfbl_address, dress.return_path));
     put("acme", "bounces-acme.test", file_reference());
-    assert_true(dress_make(&world.want, &dress, &err));
+    assert_true(make(&dress, &err));
     assert_int_equal(dress.cfbl_address.len, 0);
     put("acme", "bounces.acme.test", ""); // without a signature it would not be believed
-    assert_true(dress_make(&world.want, &dress, &err));
+    assert_true(make(&dress, &err));
     assert_int_equal(dress.cfbl_address.len, 0);
 }
 
@@ -204,23 +254,17 @@ static void a_key_that_cannot_be_read_makes_the_mail_wait(void **state)
     (void)state;
     Dress dress;
     Error err = {0};
-    Buf warning;
-    buf_init(&warning, 1000);
     put("acme", "", file_reference());
     assert_false(dress_make(&world.want, &dress, &err));
+    assert_int_equal(err.kind, ERROR_CANCELLED); // it is being read: no attempt is used up
+    assert_false(make(&dress, &err));
     assert_int_equal(err.kind, ERROR_TRANSIENT);
     assert_non_null(strstr(err.text, "'e1' of acme.test"));
-    send_domains_warn(world.domains, &warning);
-    assert_non_null(strstr(buf_c(&warning), "1 DKIM key cannot be read: 'e1' of acme.test"));
+    await_warning("1 DKIM key cannot be read: 'e1' of acme.test");
     write_key(ED25519_PEM);
-    assert_false(dress_make(&world.want, &dress, &err)); // not asked for again at once
-    world.want.now_us += 3 * 1000000;
-    assert_true(dress_make(&world.want, &dress, &err));
+    await_warning(NULL);
+    assert_true(make(&dress, &err));
     assert_int_equal(dress.signer_count, 1);
-    buf_clear(&warning);
-    send_domains_warn(world.domains, &warning);
-    assert_int_equal(warning.len, 0);
-    buf_done(&warning);
 }
 
 static void a_key_that_was_read_signs_while_its_file_is_away(void **state)
@@ -228,22 +272,53 @@ static void a_key_that_was_read_signs_while_its_file_is_away(void **state)
     (void)state;
     Dress dress;
     Error err = {0};
-    Buf warning;
     Str whole;
-    buf_init(&warning, 1000);
     write_key(ED25519_PEM);
     put("acme", "", file_reference());
-    assert_true(dress_make(&world.want, &dress, &err));
+    assert_true(make(&dress, &err));
     assert_int_equal(remove(world.file), 0);
-    world.want.now_us += 61 * 1000000LL;
-    assert_true(dress_make(&world.want, &dress, &err));
-    send_domains_warn(world.domains, &warning);
-    assert_true(warning.len > 0);
+    await_warning("'e1' of acme.test");
+    assert_true(make(&dress, &err));
     assert_true(
         dress_sign(&dress, STR("From: <a@acme.test>\r\n\r\nb"), NOW_US, world.arena, &whole, &err));
     assert_true(str_starts(whole, STR("DKIM-Signature: v=1; a=ed25519-sha256;")));
     assert_true(str_ends(whole, STR("\r\nFrom: <a@acme.test>\r\n\r\nb")));
+}
+
+static void a_file_that_holds_no_key_any_more_leaves_the_one_before(void **state)
+{
+    (void)state;
+    Dress dress;
+    Error err = {0};
+    write_key("-----BEGIN PRIVATE KEY-----\nMC4CAQ\n-----END PRIVATE KEY-----\n");
+    put("acme", "", file_reference());
+    assert_false(make(&dress, &err));
+    assert_non_null(strstr(err.text, "not a private key in PEM"));
+    write_key(ED25519_PEM);
+    while (!make(&dress, &err)) { // the test's time-out bounds it
+        (void)uv_run(&world.loop, UV_RUN_ONCE);
+    }
+    write_key("no key");
+    Buf warning;
+    buf_init(&warning, 1000);
+    while (warning.len == 0) {
+        (void)uv_run(&world.loop, UV_RUN_ONCE);
+        assert_true(make(&dress, &err));
+        send_domains_warn(world.domains, &warning);
+    }
+    assert_int_equal(dress.signer_count, 1);
     buf_done(&warning);
+}
+
+static void a_key_lies_below_the_folders_of_secrets_only(void **state)
+{
+    (void)state;
+    Dress dress;
+    Error err = {0};
+    put("acme", "", "file:/etc/passwd");
+    assert_false(make(&dress, &err));
+    assert_int_equal(err.kind, ERROR_TRANSIENT);
+    assert_non_null(strstr(err.text, "below none of the folders"));
 }
 
 static void a_key_may_be_in_the_environment(void **state)
@@ -253,13 +328,30 @@ static void a_key_may_be_in_the_environment(void **state)
     Error err = {0};
     assert_int_equal(setenv("DRESS_TEST_KEY", ED25519_PEM, 1), 0);
     put("acme", "", "env:DRESS_TEST_KEY");
-    assert_true(dress_make(&world.want, &dress, &err));
+    assert_true(make(&dress, &err));
     put("acme", "", "env:DRESS_TEST_NO_KEY");
-    assert_false(dress_make(&world.want, &dress, &err));
-    assert_non_null(strstr(err.text, "not in the environment"));
+    assert_false(make(&dress, &err));
+    assert_non_null(strstr(err.text, "env:DRESS_TEST_NO_KEY"));
     put("acme", "", "vault:secret/dkim");
-    assert_false(dress_make(&world.want, &dress, &err));
-    assert_non_null(strstr(err.text, "neither file: nor env:"));
+    assert_false(make(&dress, &err));
+    assert_non_null(strstr(err.text, "vault: is not read directly"));
+}
+
+static void a_key_of_a_domain_that_is_gone_is_not_read_any_more(void **state)
+{
+    (void)state;
+    Dress dress;
+    Error err = {0};
+    Str text;
+    const SecretName name = {STR("acme"), STR("dkim"), STR("acme.test/e1")};
+    write_key(ED25519_PEM);
+    put("acme", "", file_reference());
+    assert_true(make(&dress, &err));
+    assert_true(secrets_use(world.secrets, &name, &text, &err));
+    assert_true(
+        send_domains_changed(world.domains, STR("acme"), STR("acme.test"), STR_EMPTY, &err));
+    assert_false(secrets_use(world.secrets, &name, &text, &err));
+    assert_int_equal(err.kind, ERROR_CONFIG);
 }
 
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, begin, end)
@@ -274,6 +366,9 @@ int main(void)
         IN_WORLD(complaints_come_back_only_below_the_senders_domain),
         IN_WORLD(a_key_that_cannot_be_read_makes_the_mail_wait),
         IN_WORLD(a_key_that_was_read_signs_while_its_file_is_away),
+        IN_WORLD(a_file_that_holds_no_key_any_more_leaves_the_one_before),
+        IN_WORLD(a_key_lies_below_the_folders_of_secrets_only),
+        IN_WORLD(a_key_of_a_domain_that_is_gone_is_not_read_any_more),
         IN_WORLD(a_key_may_be_in_the_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
