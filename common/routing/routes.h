@@ -33,11 +33,10 @@ bool routing_is_vendor(Str vendor);
 Channel routing_vendor_channel(Str vendor); // CHANNEL_NONE: it is none
 bool routing_is_name(Str name, size_t max); // [a-z0-9_-]{1,max}
 
-// https, or http to this machine: a credential never crosses a network in clear.
-bool routing_may_call(Str url);
 // PERMANENT; the text begins with the field's name: "vendors[1].vendor: ...".
 bool route_check(const RouteEntry *route, Error *err);
-// All but the reference, which common/credential reads. PERMANENT likewise.
+// All but the reference, which common/credential reads. PERMANENT likewise. Its base_url is one
+// that the guard of common/http/client lets pass, so a secret crosses no network in clear.
 bool credential_entry_check(const CredentialEntry *credential, Error *err);
 
 typedef struct Routes Routes;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
 #include "common/base/id.h"
+#include "common/http/client/guard.h"
 #include "common/routing/routes.h"
 #include "common/vendor/vendor_api.h"
 
@@ -175,22 +178,16 @@ static bool has_setting(const CredentialEntry *credential, const char *name)
     return false;
 }
 
-bool routing_may_call(Str url)
+// Where a secret may be sent at all; whether to this machine or inside the network is the
+// dispatchers' to allow (STENTOR_VENDOR_ADDRESSES).
+static bool check_base_url(const char *url, Error *err)
 {
-    static const char *const ours[] = {"http://127.0.0.1", "http://localhost", "http://[::1]"};
-    if (str_starts(url, STR("https://"))) {
-        return url.len > sizeof "https://" - 1;
-    }
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
-        Str start = str_from(ours[i]);
-        Str rest = str_starts(url, start) ? str_slice(url, start.len, url.len) : STR_EMPTY;
-        bool ends =
-            str_eq(url, start) || (rest.len > 0 && (rest.ptr[0] == ':' || rest.ptr[0] == '/'));
-        if (ends && str_find(rest, '@') < 0) {
-            return true;
-        }
-    }
-    return false;
+    static const HttpGuard any = {.allow_private = true, .allow_loopback = true};
+    GuardedUrl found;
+    Error why = {0};
+    return guard_url(&any, url, &found, &why) ||
+           error_set(
+               err, ERROR_PERMANENT, "settings.base_url: %s; a secret is not sent there", why.text);
 }
 
 static bool check_settings(const CredentialEntry *credential, Error *err)
@@ -211,11 +208,8 @@ static bool check_settings(const CredentialEntry *credential, Error *err)
                 err, ERROR_PERMANENT, "settings.%s: at most %d bytes on one line", setting->name,
                 SETTING_VALUE_MAX);
         }
-        if (str_eq(str_from(setting->name), STR("base_url")) && !routing_may_call(value)) {
-            return error_set(
-                err, ERROR_PERMANENT,
-                "settings.base_url: neither https nor http of this machine; a secret is not sent "
-                "there");
+        if (strcmp(setting->name, "base_url") == 0 && !check_base_url(setting->value, err)) {
+            return false;
         }
     }
     return true;

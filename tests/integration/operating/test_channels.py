@@ -91,7 +91,7 @@ def test_a_secret_is_never_taken_nor_shown(pipeline, hotel):
     (["sendgrid", "Main", "--reference", "env:KEY"], "a-z, 0-9"),
     (["pigeon", "main", "--reference", "env:KEY"], "'pigeon' is no vendor"),
     (["smtp", "main", "--reference", "env:KEY"], "STENTOR_SMTP_PASSWORD_FILE"),
-    (["sendgrid", "main", "--reference", "env:KEY", "--set", "base_url=http://vendor.example"], "neither https nor http of this machine"),
+    (["sendgrid", "main", "--reference", "env:KEY", "--set", "base_url=http://vendor.example"], "the URL must begin with https://"),
     (["sendgrid", "main", "--reference", "env:KEY", "--set", "region"], "--set is not NAME=VALUE"),
 ])
 def test_a_wrong_credential_is_refused_with_the_fix(pipeline, hotel, words, says):

@@ -149,6 +149,14 @@ static SendResult judge(Sending *sending, const HttpCall *call, const HttpAnswer
         if (result.code.len == 0) {
             result.code = str_from(arena_printf(sending->arena, "%d", got->status));
         }
+    } else if (got->failure == HTTP_FAILURE_BLOCKED) {
+        // Its URL leads where no credential is sent, which is the credential's fault.
+        result.state = SEND_ANSWERED;
+        result.waited = true;
+        result.reply = REPLY_CONFIG;
+        result.code = STR("credential");
+        result.text = str_from(
+            arena_printf(sending->arena, "setting 'base_url' is refused: %s", got->err.text));
     } else if (http_certainty(got) == HTTP_SURELY_UNSENT) {
         bool stopped = got->err.kind == ERROR_CANCELLED;
         result.state = stopped ? SEND_RELEASED : SEND_UNSENT;
@@ -186,34 +194,10 @@ static void on_call_done(void *ctx, HttpCall *call, const HttpAnswer *got)
 
 // ---- the request ----
 
-bool http_vendor_may_call(Str url)
-{
-    static const char *const ours[] = {"http://127.0.0.1", "http://localhost", "http://[::1]"};
-    if (str_starts(url, STR("https://"))) {
-        return true;
-    }
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
-        Str start = str_from(ours[i]);
-        Str rest = str_starts(url, start) ? str_slice(url, start.len, url.len) : STR_EMPTY;
-        ptrdiff_t slash = str_find(rest, '/');
-        ptrdiff_t at = str_find(rest, '@');
-        if (rest.len > 0 && (rest.ptr[0] == ':' || rest.ptr[0] == '/') &&
-            (at < 0 || (slash >= 0 && slash < at))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool check_request(const VendorRequest *request, Error *err)
 {
     if (request->url.len == 0 || request->url.len > HTTP_URL_MAX || str_has_control(request->url)) {
         return error_set(err, ERROR_CONFIG, "the URL is empty, too long or has control characters");
-    }
-    if (!http_vendor_may_call(request->url)) {
-        return error_set(
-            err, ERROR_CONFIG,
-            "'base_url' is neither https nor http of this machine; a credential is not sent there");
     }
     for (size_t i = 0; i < request->header_count; i++) {
         if (str_has_control(request->headers[i].value)) {

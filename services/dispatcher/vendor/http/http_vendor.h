@@ -22,7 +22,7 @@ typedef bool (*HttpVendorAccount)(void *ctx, VendorAccount *ret, Error *err);
 
 typedef struct HttpVendorOptions {
     uv_loop_t *loop;
-    HttpClient *client; // borrowed
+    HttpClient *client; // borrowed, with a guard: a credential never crosses a network in clear
     const VendorApi *api;
     unsigned calls; // 1 to HTTP_VENDOR_CALLS_MAX
     int64_t connect_ms, whole_ms;
@@ -38,6 +38,3 @@ Vendor http_vendor(HttpVendor *vendor);
 size_t http_vendor_running(const HttpVendor *vendor);
 // Waiting mails are released, calls end by themselves, then on_closed; the vendor is gone then.
 void http_vendor_close(HttpVendor *vendor, void (*on_closed)(void *ctx), void *ctx);
-
-// https, or http to this machine: a credential never crosses a network in clear.
-bool http_vendor_may_call(Str url);

@@ -384,17 +384,41 @@ static void a_degraded_vendor_gets_a_tenth_of_its_weight_or_goes_last(void **sta
     assert_string_equal(picked(world, NULL, 0, degraded), "smtp sendgrid");
 }
 
+static bool takes_base_url(World *world, const char *url, Error *err)
+{
+    Stentor__V1__VendorSetting setting;
+    Stentor__V1__VendorSetting *settings[] = {&setting};
+    stentor__v1__vendor_setting__init(&setting);
+    setting.name = pb_borrow("base_url");
+    setting.value = pb_borrow(url);
+    CredentialEntry *entry = new_credential(world, "acme", "sendgrid", "main");
+    entry->settings = settings;
+    entry->n_settings = 1;
+    return credential_entry_check(entry, err);
+}
+
 static void a_secret_goes_to_no_host_in_clear(void **state)
 {
-    (void)state;
-    assert_true(routing_may_call(STR("https://api.example.com")));
-    assert_true(routing_may_call(STR("http://127.0.0.1:8080")));
-    assert_true(routing_may_call(STR("http://localhost/x")));
-    assert_false(routing_may_call(STR("http://api.example.com")));
-    assert_false(routing_may_call(STR("http://127.0.0.1.example.com")));
-    assert_false(routing_may_call(STR("http://127.0.0.1:80@example.com")));
-    assert_false(routing_may_call(STR("https://")));
-    assert_false(routing_may_call(STR("ftp://localhost/")));
+    World *world = *state;
+    Error err = {0};
+    static const char *const good[] = {
+        "https://api.example.com", "https://10.1.2.3:8443", "http://127.0.0.1:8080",
+        "http://localhost/x"};
+    static const char *const bad[] = {
+        "http://api.example.com",
+        "http://127.0.0.1.example.com",
+        "http://127.0.0.1:80@a.example",
+        "https://",
+        "ftp://localhost/",
+        "https://169.254.169.254/latest"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_true(takes_base_url(world, good[i], &err));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_false(takes_base_url(world, bad[i], &err));
+        assert_int_equal(err.kind, ERROR_PERMANENT);
+        assert_non_null(strstr(err.text, "settings.base_url: "));
+    }
 }
 
 static void a_wrong_credential_is_refused_with_its_field(void **state)

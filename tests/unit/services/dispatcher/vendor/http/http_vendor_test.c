@@ -20,6 +20,7 @@ typedef struct Sent {
 
 typedef struct Vendors {
     Stage *net;
+    HttpClient *client;
     HttpVendor *vendor;
     Vendor api;
     Sent sent[MAILS];
@@ -113,9 +114,14 @@ static int up(void **state)
     stage_up(&net);
     vendors->net = net;
     snprintf(vendors->url, sizeof vendors->url, "http://127.0.0.1:%d", vendors->net->port);
+    Error err = {0};
+    const HttpGuard guard = {.allow_loopback = true};
+    vendors->client = http_client_new(
+        &vendors->net->loop, &(HttpClientOptions){.calls = 2, .guard = &guard}, &err);
+    assert_non_null(vendors->client);
     vendors->vendor = http_vendor_new(&(HttpVendorOptions){
         .loop = &vendors->net->loop,
-        .client = vendors->net->client,
+        .client = vendors->client,
         .api = &test_api,
         .calls = 2,
         .connect_ms = 1000,
@@ -139,6 +145,12 @@ static int down(void **state)
     Vendors *vendors = *state;
     http_vendor_close(vendors->vendor, on_closed, vendors);
     int64_t deadline = clock_mono_us() + PATIENCE_US;
+    while (!vendors->closed && clock_mono_us() < deadline) {
+        uv_run(&vendors->net->loop, UV_RUN_ONCE);
+    }
+    assert_true(vendors->closed);
+    vendors->closed = false;
+    http_client_free(vendors->client, on_closed, vendors);
     while (!vendors->closed && clock_mono_us() < deadline) {
         uv_run(&vendors->net->loop, UV_RUN_ONCE);
     }
@@ -324,12 +336,11 @@ static void a_credential_goes_to_no_host_in_clear(void **state)
     const Sent *sent = send_one(vendors, "/mail");
     assert_int_equal(sent->reply, REPLY_CONFIG);
     assert_non_null(strstr(sent->text, "'base_url'"));
-    assert_true(http_vendor_may_call(STR("https://api.example.com/x")));
-    assert_true(http_vendor_may_call(STR("http://localhost:8080/x")));
-    assert_true(http_vendor_may_call(STR("http://[::1]/x@y")));
-    assert_false(http_vendor_may_call(STR("http://127.0.0.1:80@mail.example.com/")));
-    assert_false(http_vendor_may_call(STR("http://127.0.0.1.example.com/")));
-    assert_false(http_vendor_may_call(STR("ftp://localhost/")));
+    assert_int_equal(vendors->net->requests, 0);
+    vendors->sent[0].answers = 0;
+    snprintf(vendors->url, sizeof vendors->url, "https://10.1.2.3");
+    assert_int_equal(send_one(vendors, "/mail")->reply, REPLY_CONFIG);
+    assert_non_null(strstr(sent->text, "private"));
 }
 
 static void draining_releases_what_waits_and_lets_the_others_end(void **state)
