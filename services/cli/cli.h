@@ -36,6 +36,7 @@ typedef struct Settings {
     const char *retention_spans;
     const char *secret_dirs;
     const char *vendor_ca_file;
+    const char *vendor_addresses;
     StorageOptions storage;
     bool core_dumps;
 } Settings;

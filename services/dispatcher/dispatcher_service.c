@@ -275,29 +275,12 @@ static void open_cleanup(State *state, const Options *options)
     });
 }
 
-static bool read_addresses(const char *list, HttpGuard *ret, Error *err)
-{
-    Str rest = str_from(list);
-    Str word = STR_EMPTY;
-    while (rest.len > 0 && str_split(&rest, ',', &word)) {
-        word = str_trim(word);
-        ret->allow_private |= str_eq(word, STR("private"));
-        ret->allow_loopback |= str_eq(word, STR("loopback"));
-        if (!str_eq(word, STR("private")) && !str_eq(word, STR("loopback"))) {
-            return error_set(
-                err, ERROR_CONFIG,
-                "STENTOR_VENDOR_ADDRESSES has '" STR_FMT "', which is neither private nor loopback",
-                STR_ARG(str_slice(word, 0, 40)));
-        }
-    }
-    return true;
-}
-
 static Vendors *open_vendors(const DispatcherParts *parts, const Options *options, Error *err)
 {
     const char *ca_file = options->vendor_ca_file;
     HttpGuard guard = {0};
-    if (!read_addresses(options->vendor_addresses, &guard, err)) {
+    if (!guard_allow(&guard, str_from(options->vendor_addresses), err)) {
+        (void)error_wrap(err, "STENTOR_VENDOR_ADDRESSES");
         return NULL;
     }
     return vendors_new(

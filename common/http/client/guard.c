@@ -134,6 +134,22 @@ static const char *denied(const HttpGuard *guard, const struct sockaddr *address
     return what;
 }
 
+bool guard_allow(HttpGuard *guard, Str list, Error *err)
+{
+    Str word;
+    while (list.len > 0 && str_split(&list, ',', &word)) {
+        word = str_trim(word);
+        guard->allow_private |= str_eq(word, STR("private"));
+        guard->allow_loopback |= str_eq(word, STR("loopback"));
+        if (!str_eq(word, STR("private")) && !str_eq(word, STR("loopback"))) {
+            return error_set(
+                err, ERROR_CONFIG, "'" STR_FMT "' is neither private nor loopback",
+                STR_ARG(str_slice(word, 0, 40)));
+        }
+    }
+    return true;
+}
+
 static ErrorKind kind_of(const HttpGuard *guard)
 {
     return guard->tenant ? ERROR_PERMANENT : ERROR_CONFIG;

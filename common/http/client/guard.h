@@ -28,6 +28,8 @@ typedef struct GuardedUrl {
     char host[GUARD_HOST_MAX + 1]; // lower case; IPv6 without brackets
 } GuardedUrl;
 
+// "private", "loopback", or both with a ',' between them: what an operator allows. CONFIG.
+bool guard_allow(HttpGuard *guard, Str list, Error *err);
 // false: ERROR_CONFIG (the operator's) or ERROR_PERMANENT (a tenant's), which names what to change.
 // It asks libcurl's own parser, so that both read the same host.
 bool guard_url(const HttpGuard *guard, const char *url, GuardedUrl *ret, Error *err);

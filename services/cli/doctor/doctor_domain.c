@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/file.h"
 #include "common/codec/event.h"
 #include "services/cli/api_client.h"
 #include "services/cli/doctor/doctor.h"
 #include "services/cli/doctor/spf_check.h"
+#include "services/cli/vendors/secret_here.h"
 #include "stentor/v1/config.pb-c.h"
 
-enum { SELECTORS_MAX = 16, PEM_MAX = 16 * 1024, RSA_BITS_MIN = 1024, RSA_BITS_WANTED = 2048 };
+enum { SELECTORS_MAX = 16, RSA_BITS_MIN = 1024, RSA_BITS_WANTED = 2048 };
 
 typedef struct DomainCheck {
     Doctor *doctor;
@@ -171,7 +171,7 @@ static void say_dkim(const DomainCheck *check, const char *selector, const char 
         return;
     }
     bool is_file = strncmp(reference, "file:", 5) == 0;
-    bool read = is_file && file_read(reference + 5, PEM_MAX, check->arena, &pem, &err) &&
+    bool read = is_file && secret_here(check->doctor->cli, str_from(reference), &pem, &err) &&
                 dkim_public_of(pem, check->arena, &ours, &err);
     if (read && !str_eq(ours, record.key)) {
         doctor_say(

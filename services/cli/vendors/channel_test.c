@@ -6,10 +6,10 @@
 #include <uv.h>
 
 #include "common/base/clock.h"
-#include "common/credential/secret_read.h"
 #include "common/http/client/http_client.h"
 #include "common/vendor/vendor_api.h"
 #include "services/cli/api_client.h"
+#include "services/cli/vendors/secret_here.h"
 
 enum { ANSWER_SHOWN_MAX = 300, CALL_MS = 10000 };
 
@@ -47,34 +47,6 @@ static bool read_credential(Test *test, const json_t *entry, Str *ret_reference)
     return true;
 }
 
-static void on_secret_read(
-    void *ctx, Str text, bool same, const SecretStamp *stamp, const Error *err)
-{
-    (void)same, (void)stamp;
-    Test *test = ctx;
-    if (err != NULL) {
-        test->err = *err;
-    } else {
-        test->account.secret = arena_str(test->cli->arena, text);
-    }
-}
-
-static bool read_secret(Test *test, Str reference, Error *err)
-{
-    SecretRules rules;
-    Reference parsed;
-    if (!reference_parse(reference, &parsed, err) ||
-        !secret_rules_parse(str_from(test->cli->settings.secret_dirs), &rules, err)) {
-        return false;
-    }
-    (void)secret_read(&test->loop, &rules, &parsed, &(SecretStamp){0}, on_secret_read, test);
-    (void)uv_run(&test->loop, UV_RUN_DEFAULT);
-    if (test->err.kind != ERROR_NONE) {
-        *err = test->err;
-    }
-    return test->err.kind == ERROR_NONE;
-}
-
 // ---- the call ----
 
 static bool on_piece(void *ctx, HttpCall *call, const void *bytes, size_t len)
@@ -104,7 +76,12 @@ static bool call_vendor(Test *test, const VendorRequest *request, Error *err)
 {
     Arena *arena = test->cli->arena;
     const char *ca_file = test->cli->settings.vendor_ca_file;
-    HttpClientOptions options = {.calls = 1, .ca_file = ca_file[0] != '\0' ? ca_file : NULL};
+    HttpGuard guard = {0};
+    if (!guard_allow(&guard, str_from(test->cli->settings.vendor_addresses), err)) {
+        return error_wrap(err, "STENTOR_VENDOR_ADDRESSES");
+    }
+    HttpClientOptions options = {
+        .calls = 1, .ca_file = ca_file[0] != '\0' ? ca_file : NULL, .guard = &guard};
     HttpClient *client = http_client_new(&test->loop, &options, err);
     if (client == NULL) {
         return false;
@@ -176,7 +153,8 @@ static bool run(Test *test, const json_t *entry, Error *err)
 {
     Str reference;
     VendorRequest request = {0};
-    return read_credential(test, entry, &reference) && read_secret(test, reference, err) &&
+    return read_credential(test, entry, &reference) &&
+           secret_here(test->cli, reference, &test->account.secret, err) &&
            test->api->test(&test->account, clock_now_us(), test->cli->arena, &request, err) &&
            call_vendor(test, &request, err);
 }

@@ -221,6 +221,9 @@ def test_a_credential_is_tried_at_the_vendor_and_its_secret_not_shown(pipeline, 
         elsewhere = pipeline.run_cli("channel", "test", "sendgrid", "good", tenant=hotel)
         assert elsewhere.returncode == 1 and "STENTOR_CREDENTIAL_DIRS" in elsewhere.stderr
         here = {"tenant": hotel, "STENTOR_CREDENTIAL_DIRS": str(pipeline.folder)}
+        denied = pipeline.run_cli("channel", "test", "sendgrid", "good", **here)  # as the dispatcher does without the option
+        assert denied.returncode == 1 and "loopback" in denied.stderr, denied.stderr
+        here["STENTOR_VENDOR_ADDRESSES"] = "loopback"
         good = pipeline.run_cli("channel", "test", "sendgrid", "good", "--json", **here)
         assert good.returncode == 0 and json.loads(good.stdout)["state"] == "accepted", good.stderr
         stale = pipeline.run_cli("channel", "test", "sendgrid", "stale", "--json", **here)

@@ -209,7 +209,7 @@ def test_the_key_in_dns_is_compared_with_ours_and_the_return_path_is_looked_at(d
             client.publish(f"cfg.mail_domain.{TENANT}.good.test", entry.SerializeToString())
 
         def examine():
-            return doctor(dns, "--domain", "good.test", environment=pipeline.cli_environment())
+            return doctor(dns, "--domain", "good.test", environment={**pipeline.cli_environment(), "STENTOR_CREDENTIAL_DIRS": str(keys)})
         put(keys / "ours.pem")
         status, checks = examine()
         assert status == 0 and checks["dkim s1"] == ("ok", "RSA of 2048 bits, ours"), checks

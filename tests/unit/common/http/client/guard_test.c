@@ -110,6 +110,20 @@ static void the_operators_own_ranges_are_denied_too(void **state)
     assert_true(allows(&guard, "93.185.0.1"));
 }
 
+static void an_operator_allows_ranges_by_their_names(void **state)
+{
+    (void)state;
+    HttpGuard guard = {0};
+    Error err = {0};
+    assert_true(guard_allow(&guard, STR(""), &err));
+    assert_false(allows(&guard, "127.0.0.1") || allows(&guard, "10.1.2.3"));
+    assert_true(guard_allow(&guard, STR("private, loopback"), &err));
+    assert_true(allows(&guard, "127.0.0.1") && allows(&guard, "10.1.2.3"));
+    assert_false(guard_allow(&guard, STR("private,public"), &err));
+    assert_int_equal(err.kind, ERROR_CONFIG);
+    assert_non_null(strstr(err.text, "'public'"));
+}
+
 static void another_family_is_denied(void **state)
 {
     (void)state;
@@ -235,6 +249,7 @@ int main(void)
         cmocka_unit_test(private_ranges_are_allowed_with_the_option_only),
         cmocka_unit_test(loopback_is_allowed_with_the_option_only),
         cmocka_unit_test(the_operators_own_ranges_are_denied_too),
+        cmocka_unit_test(an_operator_allows_ranges_by_their_names),
         cmocka_unit_test(another_family_is_denied),
         cmocka_unit_test(a_url_is_taken_apart),
         cmocka_unit_test(addresses_in_disguise_are_refused),
