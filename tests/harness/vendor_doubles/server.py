@@ -12,7 +12,7 @@ import threading
 
 from tests.harness.processes import free_port, wait_until
 from tests.harness.vendor_doubles import callbacks
-from tests.harness.vendor_doubles.wire import Mail, Refused, Request, VENDORS
+from tests.harness.vendor_doubles.wire import Mail, Refused, Request, Answered, VENDORS
 
 BODY_MAX = 64 << 20
 KEY_KNOWN = {"resend", "sparkpost"}  # the same Idempotency-Key gets the same answer, and nothing is sent
@@ -204,6 +204,8 @@ class Double:
             self.requests.append(request)
             try:
                 mail, status, body, headers = self.check(self, request)
+            except Answered as answer:
+                return 200, answer.body.encode(), {}
             except Refused as answer:
                 self.refused.append((request, answer))
                 return answer.status, answer.body.encode(), answer.headers

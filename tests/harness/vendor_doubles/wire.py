@@ -25,6 +25,14 @@ class Refused(Exception):
         self.status, self.body, self.headers = status, body, headers or {}
 
 
+class Answered(Exception):
+    """The vendor's answer to a question about the mails that it took."""
+
+    def __init__(self, document):
+        super().__init__()
+        self.body = json.dumps(document)
+
+
 @dataclass
 class Request:
     method: str
@@ -134,11 +142,29 @@ def postmark_refusal(code, status=422):
     return lambda text: Refused(status, json.dumps({"ErrorCode": code, "Message": text}))
 
 
+def postmark_messages(double, query):
+    """GET /messages/outbound: the newest first, of those whose metadata has all that is asked for."""
+    refused = postmark_refusal(300)
+    wanted = dict(urllib.parse.parse_qsl(query, keep_blank_values=True, strict_parsing=True))
+    count, offset = int(wanted.pop("count")), int(wanted.pop("offset"))
+    need(1 <= count <= 500 and count + offset <= 10_000, refused, "count is 1 to 500, count and offset together at most 10000")
+    other = [name for name in wanted if not name.startswith("metadata_")]
+    need(not other, refused, f"unknown filters: {other}")
+    found = [mail for mail in reversed(double.mails) if all(mail.tags.get(name.removeprefix("metadata_")) == value for name, value in wanted.items())]
+    return Answered({"TotalCount": len(found), "Messages": [
+        {"MessageID": mail.id, "MessageStream": "outbound", "To": [{"Email": address, "Name": ""} for address in mail.to], "From": mail.sender,
+         "Subject": mail.subject, "Status": "Sent", "Metadata": mail.tags} for mail in found[offset:offset + count]]})
+
+
 def postmark(double, request):
     refused = postmark_refusal(300)
-    need(request.path == "/email", postmark_refusal(0, 404), "no such path")
+    path, _, query = request.path.partition("?")
+    asks = (request.method, path) == ("GET", "/messages/outbound")
+    need(asks or (request.method, request.path) == ("POST", "/email"), postmark_refusal(0, 404), "no such path")
     if request.headers.get("x-postmark-server-token") != double.secret:
         raise Refused(401, json.dumps({"ErrorCode": 10, "Message": "The Server Token you provided in the X-Postmark-Server-Token request header was invalid."}))
+    if asks:
+        raise postmark_messages(double, query)
     document = json_of(request, postmark_refusal(402))
     known(document, ("From", "To", "Cc", "Bcc", "Subject", "Tag", "HtmlBody", "TextBody", "ReplyTo", "Metadata", "Headers", "TrackOpens",
                      "TrackLinks", "Attachments", "MessageStream"), refused)
@@ -247,10 +273,27 @@ def mailgun(double, request):
     expected = base64.b64encode(f"api:{double.secret}".encode()).decode()
     if request.headers.get("authorization") != f"Basic {expected}":
         raise Refused(401, "Forbidden", {"Content-Type": "text/plain"})
-    words = request.path.split("/")
-    need(len(words) == 4 and words[1] == "v3" and words[2] == double.settings["domain"] and words[3] in ("messages", "messages.mime"),
+    path, _, query = request.path.partition("?")
+    words = path.split("/")
+    leaves = {"GET": ("events",), "POST": ("messages", "messages.mime")}.get(request.method, ())
+    need(len(words) == 4 and words[1] == "v3" and words[2] == double.settings["domain"] and words[3] in leaves,
          lambda text: Refused(404, json.dumps({"message": text})), f"Domain not found: {request.path}")
+    if words[3] == "events":
+        raise mailgun_events(double, query, refused)
     return mailgun_mail(double, request, form_of(request, refused), words[-1], refused)
+
+
+def mailgun_events(double, query, refused):
+    """GET /v3/<domain>/events: the newest first; a message id is without its angle brackets there."""
+    wanted = dict(urllib.parse.parse_qsl(query, keep_blank_values=True, strict_parsing=True))
+    limit = int(wanted.pop("limit", 100))
+    need(limit <= 300, refused, "limit is at most 300")
+    need(set(wanted) <= {"event", "message-id"}, refused, f"unknown filters: {sorted(wanted)}")
+    accepted = [mail for mail in reversed(double.mails)
+                if wanted.get("event", "accepted") == "accepted" and wanted.get("message-id") in (None, mail.id.strip("<>"))]
+    return Answered({"items": [
+        {"event": "accepted", "recipient": mail.to[0], "user-variables": mail.tags, "message": {"headers": {"message-id": mail.id.strip("<>"), "to": mail.to[0]}}}
+        for mail in accepted[:limit]], "paging": {}})
 
 
 def mailgun_mail(double, request, fields, action, refused):

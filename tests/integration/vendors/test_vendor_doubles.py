@@ -56,11 +56,11 @@ def request_of(double):
     return "/v2/email/outbound-emails", ses_headers(double, body, "/v2/email/outbound-emails"), body
 
 
-def post(double, path, headers, body):
+def post(double, path, headers, body, method="POST"):
     """(status, headers, body); None when the connection ended without an answer."""
     client = http.client.HTTPSConnection("127.0.0.1", double.port, timeout=10, context=ssl.create_default_context(cafile=double.ca_file))
     try:
-        client.request("POST", path, body, headers)
+        client.request(method, path, body, headers)
         answer = client.getresponse()
         return answer.status, answer.headers, answer.read()
     except (ConnectionError, http.client.HTTPException):
@@ -122,6 +122,29 @@ def test_a_key_is_one_mail(double):
     first, again = post(double, path, headers, body), post(double, path, headers, body)
     assert len(double.mails) == before + 1 and first[2] == again[2]
     assert post(double, path, headers, body.replace(b"Hello", b"Hallo"))[0] == 409
+
+
+@pytest.mark.parametrize("vendor,question,wrong", [
+    ("postmark", "/messages/outbound?count=50&offset=0&metadata_nid={nid}", "/messages/outbound?count=50&offset=0&nid={nid}"),
+    ("mailgun", "/v3/mg.acme.test/events?event=accepted&limit=25&message-id={id}", "/v3/mg.acme.test/events?message_id={id}")])
+def test_a_vendor_tells_which_mails_it_took(vendor, question, wrong, tmp_path):
+    double = Double(vendor, tmp_path).start()
+    try:
+        path, headers, body = request_of(double)
+        assert post(double, path, headers, body)[0] == 200
+        mail, = double.mails
+        signed = {name: value for name, value in headers.items() if name != "Content-Type"}
+
+        def ask(text):
+            status, _, answer = post(double, text.format(nid=mail.notification, id=mail.id.strip("<>")), signed, None, "GET")
+            found = json.loads(answer)
+            return status, len(found.get("Messages", found.get("items", [])))
+        assert ask(question) == (200, 1)
+        assert ask(question + "x") == (200, 0)
+        assert ask(wrong)[0] in (400, 422)
+        assert len(double.mails) == 1
+    finally:
+        double.stop()
 
 
 @pytest.mark.parametrize("fault,statuses,taken", [
