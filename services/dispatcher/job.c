@@ -385,7 +385,8 @@ static bool is_barred(Job *job, const JobOpening *opening, const char *to)
     return reason != SUPPRESSION_NONE;
 }
 
-// What it needs cannot be had now: it takes a rung of the ladder, and nothing is sent.
+// What it needs cannot be had now: it takes a rung of the ladder, and nothing is sent. The attempt
+// counts as one at the vendor that was to have it, so that it stands among the others.
 static void put_off(Job *job, const JobOpening *opening, const char *code, const Error *why)
 {
     const SendResult result = {
@@ -394,6 +395,9 @@ static void put_off(Job *job, const JobOpening *opening, const char *code, const
         .text = str_from(why->text),
     };
     job->decided = true;
+    if (!job->route.routed) {
+        job->place = (LedgerPlace){str_from(opening->rules->vendor), STR_EMPTY, STR_EMPTY};
+    }
     job->row.claimed_at_us = opening->now_us;
     job_outcome(job, opening->rules, &result, opening->now_us);
 }

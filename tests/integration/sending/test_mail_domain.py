@@ -114,6 +114,9 @@ def test_a_mail_whose_key_cannot_be_read_waits_and_is_never_sent_unsigned(pipeli
     os.rename(folder / "r1.pem", folder / "later.pem")  # the operator puts it there: no restart
     try:
         pipeline.status(notification, wait="sent", timeout=30)
+        shown = wait_until(lambda: (all_of := pipeline.status(notification)["attempts"])[-1]["outcome"] == "accepted" and all_of, 10, "the attempts")
+        assert [attempt["number"] for attempt in shown] == [*range(1, len(shown) + 1)]
+        assert {(attempt["vendor"], attempt["code"]) for attempt in shown[:-1]} == {("smtp", "dkim_key_unreadable")}, shown
         assert any(notification.encode() in raw and dkim.by_dkimpy(raw, keys) == [True, True] for _, raw in sent_to(pipeline, address))
     finally:
         os.rename(folder / "later.pem", folder / "r1.pem")
