@@ -8,7 +8,7 @@
 DATA=${STENTOR_DATA:-/var/lib/stentor}
 KEYS_GROUP=stentor-keys
 LOG_BYTES=16777216
-SERVERS="postgres nats mailbox nginx s3"
+SERVERS="postgres nats mailbox vendor nginx s3"
 # outbox-relay is the demo application's; the others are the pipeline's.
 SERVICES="outbox-relay ingest gateway order-saga renderer dispatcher archiver digest-flusher webhook-receiver"
 
@@ -165,7 +165,7 @@ give() { # FOLDER PROCESS
 # whom it belongs to; everything is stopped for that, once.
 make_folders() {
     local name
-    mkdir -p "$DATA"/{etc,bin,run,log,postgres,nats,mail/tmp,mail/new,mail/cur,objects,assets,s3}
+    mkdir -p "$DATA"/{etc,bin,run,log,postgres,nats,mail/tmp,mail/new,mail/cur,vendor,objects,assets,s3}
     if [ ! -e "$DATA/etc/users" ]; then
         for name in $SERVICES; do
             stop "$name" "stentor-$name"
@@ -178,13 +178,14 @@ make_folders() {
     give postgres postgres
     give nats nats
     give mail mailbox
+    give vendor vendor
     give objects archiver
     give assets gateway
     give s3 s3
     chown root: "$DATA" "$DATA"/{etc,bin,run,log}
     chmod 711 "$DATA" "$DATA"/{etc,run,log}
     chmod 755 "$DATA/bin"
-    chmod 700 "$DATA"/{postgres,nats,mail,objects,assets,s3}
+    chmod 700 "$DATA"/{postgres,nats,mail,vendor,objects,assets,s3}
     for name in postgres nginx; do
         install -d -o "$(user_of "$name")" -g "$(user_of "$name")" -m 700 "$DATA/run/$name"
     done
@@ -304,4 +305,37 @@ start_s3() {
     running s3 "$DATA/bin/s3" || rm -f "$DATA/s3/ready"
     start s3 "$DATA/bin/s3" "$DATA/s3" --port "$s3_port" --mon-port "$s3_mon_port" --credentials "$DATA/etc/s3" --bucket stentor
     wait_for 90 s3 test -s "$DATA/s3/ready"
+}
+
+# ---- the vendor double: Postmark's API as stentor-vendor, what it took in $DATA/vendor/mails ----
+
+# Its token, of which the dispatcher has a copy in the folder of its credentials, its port and its program. Sets vendor_port.
+prepare_vendor() { # PROGRAM
+    [ -s "$DATA/etc/vendor.token" ] || head -c 24 /dev/urandom | base64 | tr '+/' '-_' | put_private vendor.token "$(user_of vendor)"
+    install -d -o root -g "$(user_of dispatcher)" -m 750 "$DATA/etc/credentials"
+    cmp -s "$DATA/etc/vendor.token" "$DATA/etc/credentials/postmark-demo" ||
+        put_private credentials/postmark-demo "$(user_of dispatcher)" <"$DATA/etc/vendor.token"
+    cmp -s "$1" "$DATA/bin/vendor-double" || { stop vendor vendor-double; install -m 755 "$1" "$DATA/bin/vendor-double"; }
+    vendor_port=$(choose_port vendor 8095 vendor vendor-double)
+}
+
+start_vendor() {
+    start vendor "$DATA/bin/vendor-double" "$DATA/vendor" --port "$vendor_port" --token "$DATA/etc/vendor.token"
+    wait_for 20 vendor listening vendor vendor-double "$vendor_port"
+}
+
+# Mails to addresses at vendor.test go to it, and over SMTP while it fails. Once; what an operator changes or deletes there stays so, but for
+# a port that is another one now, which $DATA/etc/demo-vendor has.
+put_vendor() { # STENTOR...
+    local known
+    known=$(cat "$DATA/etc/demo-vendor" 2>/dev/null || true)
+    [ "$known" != "$vendor_port" ] || return 0
+    "$@" credential put postmark demo --reference "file:$DATA/etc/credentials/postmark-demo" --set "base_url=http://127.0.0.1:$vendor_port" >/dev/null ||
+        return 1
+    if [ -z "$known" ]; then
+        "$@" credential promote postmark demo >/dev/null &&
+            "$@" route put vendor-test --domain vendor.test --vendor postmark/demo --fallback smtp \
+                --fallback-on unsent,config,elsewhere,open,retry >/dev/null || return 1
+    fi
+    echo "$vendor_port" >"$DATA/etc/demo-vendor"
 }

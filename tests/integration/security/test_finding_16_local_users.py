@@ -16,7 +16,7 @@ from tests.harness.processes import BIN, HOME, wait_until
 
 LOCAL = HOME / "deploy" / "local"
 SERVICES = re.search(r'^SERVICES="([^"]*)"', (LOCAL / "lib.sh").read_text(), re.M)[1].split()
-PROCESSES = ["postgres", "nats", "mailbox", "s3", *SERVICES]
+PROCESSES = ["postgres", "nats", "mailbox", "vendor", "s3", *SERVICES]
 KEYLESS = ["archiver", "outbox-relay"]
 
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="making users needs root")
