@@ -429,15 +429,21 @@ static bool read_candidate(
     return true;
 }
 
-// Those that are shut go, unless all are or the route does not fall back on that.
+// Those that are shut go behind the others, unless all are or the route does not fall back on that.
+// Returns how many count.
 static size_t leave_out_shut(Candidate *candidates, size_t count, unsigned fallback_on)
 {
+    Candidate shut[ROUTE_VENDORS_MAX];
     size_t kept = 0;
+    size_t left_out = 0;
     for (size_t i = 0; (fallback_on & FALLBACK_OPEN) != 0 && i < count; i++) {
-        if (!is_shut(&candidates[i].pick)) {
+        if (is_shut(&candidates[i].pick)) {
+            shut[left_out++] = candidates[i];
+        } else {
             candidates[kept++] = candidates[i];
         }
     }
+    memcpy(&candidates[kept], shut, left_out * sizeof *shut);
     return kept > 0 ? kept : count;
 }
 
@@ -447,13 +453,15 @@ static void pick(
 {
     size_t most = route->max_vendors == 0 ? ROUTE_VENDORS_DEFAULT : route->max_vendors;
     size_t left = most > question->avoid_count ? most - question->avoid_count : 0;
+    size_t all = count;
     if (count > 0) {
         qsort(candidates, count, sizeof *candidates, by_turn);
         count = leave_out_shut(candidates, count, ret->rules.fallback_on);
     }
-    for (size_t i = 0; i < count && i < left; i++) {
-        ret->picks[ret->count++] = candidates[i].pick;
+    for (size_t i = 0; i < all && ret->all < left; i++) {
+        ret->picks[ret->all++] = candidates[i].pick;
     }
+    ret->count = count < ret->all ? count : ret->all;
     ret->waits = ret->count > 0 && is_shut(&ret->picks[0]);
 }
 

@@ -101,6 +101,7 @@ typedef struct RouteChoice {
     const RouteEntry *route;            // NULL: none matches, and nothing is picked
     RoutePick picks[ROUTE_VENDORS_MAX]; // in the order in which they are tried
     size_t count;
+    size_t all; // picks[count] to picks[all - 1] are left out, for they are open or suspended
     // All that are left are open or suspended: picks[0] is the one to wait for.
     bool waits;
     RoutingRules rules;

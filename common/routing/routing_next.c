@@ -158,6 +158,7 @@ enum {
     EITHER = 1 << 10, // resend or failover
     FAILOVER = 1 << 11,
     COUNTS = 1 << 12,
+    OTHER_SHUT = 1 << 13, // another vendor may take it once it is up
 };
 
 // The first row of the case that needs nothing that is not there, and lacks nothing that is.
@@ -197,7 +198,8 @@ static const Row ROWS[] = {
     {CASE_UNKNOWN,   EITHER | OTHER,   UP, NEXT_FAILOVER,   "unknown; the vendor is down, sent again at another one"},
     {CASE_UNKNOWN,   EITHER,           UP | OTHER, NEXT_WAIT, "unknown; no vendor is up to send it again"},
     {CASE_UNKNOWN,   FAILOVER | OTHER, 0,  NEXT_FAILOVER,   "unknown; policy failover"},
-    {CASE_UNKNOWN,   FAILOVER,         OTHER, NEXT_PARK,    "unknown; policy failover, and no other vendor may take it"},
+    {CASE_UNKNOWN,   FAILOVER | OTHER_SHUT, OTHER, NEXT_WAIT, "unknown; policy failover, and the other vendor is down"},
+    {CASE_UNKNOWN,   FAILOVER,         OTHER | OTHER_SHUT, NEXT_PARK,    "unknown; policy failover, and no other vendor may take it"},
 };
 // clang-format on
 
@@ -284,6 +286,7 @@ static int holds_of(const RoutingRules *rules, const RoutingFacts *facts, Case i
     bool asked_out = facts->asked >= ROUTING_ASKS_MAX;
     int holds = policy_bit(rules->unknown);
     holds |= facts->other_usable ? OTHER : 0;
+    holds |= facts->other_shut ? OTHER_SHUT : 0;
     holds |= (rules->fallback_on & fallback_of(is)) != 0 ? ALLOWED : 0;
     holds |= is_impatient(facts) ? IMPATIENT : 0;
     holds |= key ? KEY : 0;

@@ -59,6 +59,7 @@ typedef struct RoutingFacts {
     Priority priority;       // its lane: how long it may wait for a throttled vendor
     bool expired;            // what would be sent again is sent no more
     bool other_usable;       // another vendor of the route is left, with a closed breaker
+    bool other_shut;         // another one is left, and is down or suspended now
     bool vendor_up;          // this vendor's breaker is closed
     // SEND_UNKNOWN:
     int64_t key_known_s;  // the vendor's; 0: it knows no keys

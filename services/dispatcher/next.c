@@ -188,7 +188,8 @@ static void follow_doubt(Job *job)
     default:
         route->bound = true;
         record_waiting(
-            job, "the vendor that may have the mail fails", probe_due_us(job, clock_now_us()));
+            job, "no vendor that may take it is up, and one may have it",
+            probe_due_us(job, clock_now_us()));
         return;
     }
 }
@@ -209,7 +210,8 @@ static RoutingFacts facts_of(const Job *job, const SendResult *result, int64_t n
         .retry_after_ms = result->retry_after_ms,
         .priority = ((const DispatcherLane *)job->lane)->lane,
         .expired = rendered->expires_at_us > 0 && rendered->expires_at_us <= now_us,
-        .other_usable = find_other(job, now_us, &other),
+        // After an unknown outcome this attempt is bound: the next one sees which other there is.
+        .other_usable = result->state == SEND_UNKNOWN || find_other(job, now_us, &other),
         .vendor_up = place != NULL && vendor_is_up(place, now_us),
         .key_known_s = api != NULL ? api->key_known_s : 0,
         .key_age_ms = (now_us - first_us) / 1000,

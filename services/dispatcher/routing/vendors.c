@@ -241,9 +241,12 @@ int64_t vendor_due_us(const VendorPlace *place, int64_t now_us)
     if (before_of(place->vendors, place) != NULL) {
         return now_us;
     }
-    int64_t wait_us = HALF_OPEN_WAIT_MS * INT64_C(1000);
-    return breaker->state == BREAKER_OPEN && breaker->probe_at_us > now_us ? breaker->probe_at_us
-                                                                           : now_us + wait_us;
+    if (breaker->state != BREAKER_OPEN || breaker->probe_at_us <= now_us) {
+        return now_us + HALF_OPEN_WAIT_MS * INT64_C(1000);
+    }
+    // A refused credential is probed after 15 minutes, and mended by an operator long before.
+    int64_t most_us = now_us + BREAKER_WAIT_MAX_MS * INT64_C(1000);
+    return breaker->probe_at_us < most_us ? breaker->probe_at_us : most_us;
 }
 
 // ---- which of them ----
@@ -373,29 +376,70 @@ RoutingFacts vendor_doubt_facts(
     };
 }
 
+// One that may take the mail in place of `place`, now or once it is up.
+static bool has_another(Vendors *vendors, const RouteChoice *choice, const VendorPlace *place)
+{
+    for (size_t i = 0; i < choice->all; i++) {
+        const VendorPlace *other = place_in_use(vendors, choice->picks[i].credential);
+        if (other != NULL && other != place) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Where the attempt before may have sent it, or with the vendor's active credential when that one
+// was revoked meanwhile (*ret_is_gone). NULL: the vendor has none.
+static VendorPlace *place_of_doubt(Vendors *vendors, const Job *job, bool *ret_is_gone)
+{
+    Str vendor = str_from(job->rendered->unknown_vendor);
+    Str credential = str_from(job->rendered->unknown_credential);
+    VendorPlace *place = vendors_place(vendors, job->key->tenant, vendor, credential);
+    *ret_is_gone = place == NULL;
+    return place != NULL ? place : vendors_place(vendors, job->key->tenant, vendor, STR_EMPTY);
+}
+
+static NextAction decide_doubt(
+    Vendors *vendors, const RouteChoice *choice, const Job *job, const VendorPlace *place,
+    bool is_gone, int64_t now_us)
+{
+    const JobRoute *route = &job->route;
+    RoutingFacts facts = vendor_doubt_facts(place, job, &route->rules, now_us);
+    if (is_gone) { // another account, perhaps: it knows neither the key nor the mail
+        facts.key_known_s = 0;
+        facts.can_be_asked = false;
+    }
+    facts.other_usable = route->count > 0 && vendor_is_up(route->targets[0], now_us);
+    facts.other_shut = has_another(vendors, choice, place);
+    RoutingRules rules = route->rules;
+    if (place == NULL && rules.unknown == ROUTING_RESEND) {
+        rules.unknown = ROUTING_PARK; // the vendor was taken away
+    }
+    return routing_next(&rules, &facts).action;
+}
+
 // What the policy says about the attempt before, whose answer never came.
-static void resolve_doubt(Vendors *vendors, Job *job, int64_t now_us)
+static void resolve_doubt(Vendors *vendors, const RouteChoice *choice, Job *job, int64_t now_us)
 {
     const Stentor__V1__Rendered *rendered = job->rendered;
     JobRoute *route = &job->route;
-    VendorPlace *place = vendors_place(
-        vendors, job->key->tenant, str_from(rendered->unknown_vendor),
-        str_from(rendered->unknown_credential));
+    bool is_gone = false;
+    VendorPlace *place = place_of_doubt(vendors, job, &is_gone);
     drop_target(route, place);
-    RoutingFacts facts = vendor_doubt_facts(place, job, &route->rules, now_us);
-    facts.other_usable = route->count > 0 && vendor_is_up(route->targets[0], now_us);
-    RoutingRules rules = route->rules;
-    bool is_gone = place == NULL && rules.unknown == ROUTING_RESEND;
-    rules.unknown = is_gone ? ROUTING_PARK : rules.unknown; // its credential was taken away
     route->routed = true;
-    route->doubt = routing_next(&rules, &facts).action;
+    route->doubt = decide_doubt(vendors, choice, job, place, is_gone, now_us);
     job->place = (LedgerPlace){
         str_from(rendered->unknown_vendor), str_from(rendered->unknown_credential),
         str_from(rendered->unknown_key)};
     if (route->doubt == NEXT_FAILOVER) {
         job->place = vendor_ledger_place(route->targets[0], vendor_mail_key(job));
-    } else if (place != NULL) {
+        return;
+    }
+    if (place != NULL) {
         bind_to(route, place);
+    }
+    if (is_gone && route->doubt == NEXT_RESEND) {
+        job->place = vendor_ledger_place(place, str_from(rendered->unknown_key));
     }
 }
 
@@ -425,7 +469,7 @@ void vendors_choose(Vendors *vendors, Job *job, Str address, int64_t now_us)
     routes_choose(vendors->routes, &question, &choice);
     read_choice(vendors, &choice, job);
     if (rendered->unknown_vendor[0] != '\0') {
-        resolve_doubt(vendors, job, now_us);
+        resolve_doubt(vendors, &choice, job, now_us);
     } else if (!job->route.routed) {
         check_smtp(vendors, job, now_us);
     } else {

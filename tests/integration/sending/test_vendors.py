@@ -15,7 +15,7 @@ class World:
         self.pipeline = Pipeline()
         self.pipeline.extra = routing.options(
             self.pipeline, STENTOR_VENDOR_CALL_MS=2500, STENTOR_VENDOR_CONNECT_MS=2000, STENTOR_DISPATCHER_LEASE_MS=20_000,
-            STENTOR_RETRY_LADDER="email=2,4;sms=60")
+            STENTOR_SMTP_DATA_MS=2500, STENTOR_RETRY_LADDER="email=2,4;sms=60")
         self.pipeline.start()
         self.routing = routing.Routing(self.pipeline)
         self.people = 0
@@ -154,6 +154,28 @@ def test_an_unknown_outcome_is_failed_over_by_policy(world):
     notification = world.sent(domain)
     world.routing.wait_rows(notification, (1, "sendgrid", "deferred", 1), (2, "postmark", "sent", 1))
     assert len(sendgrid.of(notification)) <= 1 and len(postmark.mails) == 1
+
+
+def test_the_smtp_server_s_unknown_outcome_is_failed_over_too(world):
+    domain, (_, postmark) = world.routing.route("smtp", "postmark", unknown="failover", settle_ms=SETTLE_MS)
+    world.pipeline.mailbox.silence()
+    notification = world.sent(domain)
+    world.routing.wait_rows(notification, (1, "smtp", "deferred", 1), (2, "postmark", "sent", 1))
+    assert len(postmark.mails) == 1 and len(world.pipeline.mailbox.for_notification(notification)) == 1
+
+
+def test_failover_waits_while_the_other_vendor_is_down(world):
+    domain, (sendgrid, postmark) = world.routing.route("sendgrid", "postmark", unknown="failover", settle_ms=SETTLE_MS)
+    world.routing.suspend("postmark")
+    sendgrid.behave(Fault.CUT_AFTER_BODY, times=1)
+    notification = world.send(domain)
+    try:
+        world.routing.wait_rows(notification, (1, "sendgrid", "deferred", 1), (2, "sendgrid", "deferred", 1))
+        assert len(sendgrid.mails) == 1 and postmark.mails == []
+    finally:
+        world.routing.suspend("postmark", status="ACTIVE")
+    wait_until(lambda: len(postmark.mails) == 1, 90, "the mail at the other vendor once it is resumed")
+    assert len(sendgrid.mails) == 1
 
 
 def test_an_unknown_outcome_counts_as_sent_by_policy(world):

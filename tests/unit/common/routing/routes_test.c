@@ -323,6 +323,9 @@ static void avoided_open_and_suspended_vendors_are_left_out(void **state)
     assert_string_equal(picked(world, &sendgrid, 1, up), "postmark smtp");
     assert_string_equal(picked(world, NULL, 0, open), "postmark smtp");
     assert_string_equal(picked(world, NULL, 0, off), "sendgrid smtp");
+    RouteChoice choice = choose(world, &(RouteQuestion){.standing = stand_by, .ctx = off});
+    assert_int_equal(choice.all, 3); // it is still known which one is left out
+    assert_true(str_eq(choice.picks[2].vendor, STR("postmark")));
     assert_string_equal(picked(world, NULL, 0, shut), "sendgrid postmark smtp waits");
     assert_true(
         routes_credential_changed(world->routes, TENANT, STR("postmark.at-1"), STR_EMPTY, NULL));

@@ -147,6 +147,8 @@ static void a_route_s_own_policy_and_time_win(void **state)
     static const Row rows[] = {
         {"its own time",   MAIL, {SETTLE}, NEXT_SETTLE, 5000},
         {"its own policy", MAIL, {AFTER},  NEXT_FAILOVER, 0},
+        {"it is down",     MAIL, {.state = SEND_UNKNOWN, UP, .settled = true, .other_shut = true}, NEXT_WAIT, 0},
+        {"it is not there", MAIL, {.state = SEND_UNKNOWN, UP, .settled = true}, NEXT_PARK, 0},
     };
     CHECK(rows, &failover);
     RoutingRules resend = routing_rules(CHANNEL_SMS, CATEGORY_MARKETING, 0, ROUTING_RESEND, 0);

@@ -429,6 +429,17 @@ static void failover_alone_takes_it_to_another_vendor(void **state)
     assert_true(str_ends(stage->job.place.key, STR("-3")));
 }
 
+static void failover_waits_for_a_vendor_that_is_down(void **state)
+{
+    Stage *stage = *state;
+    VendorPlace *postmark = doubt(stage, "sendgrid postmark", "failover")->targets[0];
+    fail_times(stage, postmark, BREAKER_IN_ROW);
+    const JobRoute *route = choose(stage);
+    assert_int_equal(route->doubt, NEXT_WAIT);
+    assert_true(route->bound);
+    assert_true(str_eq(stage->job.place.vendor, STR("sendgrid")));
+}
+
 static void a_vendor_that_can_be_asked_is_asked_first(void **state)
 {
     Stage *stage = *state;
@@ -440,14 +451,50 @@ static void a_vendor_that_can_be_asked_is_asked_first(void **state)
     assert_int_equal(choose(stage)->doubt, NEXT_FAILOVER);
 }
 
-static void a_doubt_whose_credential_is_gone_is_parked(void **state)
+static void a_doubt_whose_credential_was_rotated_is_sent_again_with_the_active_one(void **state)
 {
     Stage *stage = *state;
     (void)doubt(stage, "sendgrid postmark", "resend");
     stage->rendered.unknown_credential = text("gone");
     const JobRoute *route = choose(stage);
-    assert_int_equal(route->doubt, NEXT_PARK);
+    assert_int_equal(route->doubt, NEXT_RESEND);
+    assert_string_equal(vendor_of(route->targets[route->at])->name, "sendgrid");
+    assert_true(str_eq(stage->job.place.credential, STR("main")));
+    assert_true(str_eq(stage->job.place.key, STR("ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV-1")));
+}
+
+// A key is known to one account, and the active credential may be another's.
+static void a_rotated_credential_s_doubt_is_parked_where_that_is_the_policy(void **state)
+{
+    Stage *stage = *state;
+    (void)doubt(stage, "resend postmark", "park");
+    stage->rendered.unknown_credential = text("gone");
+    assert_int_equal(choose(stage)->doubt, NEXT_PARK);
     assert_true(str_eq(stage->job.place.credential, STR("gone")));
+}
+
+static void a_doubt_whose_vendor_is_gone_is_parked(void **state)
+{
+    Stage *stage = *state;
+    (void)doubt(stage, "sendgrid postmark", "resend");
+    stage->rendered.unknown_vendor = text("sparkpost");
+    const JobRoute *route = choose(stage);
+    assert_int_equal(route->doubt, NEXT_PARK);
+    assert_true(str_eq(stage->job.place.vendor, STR("sparkpost")));
+}
+
+static void what_waits_for_a_refused_credential_looks_again_within_a_minute(void **state)
+{
+    Stage *stage = *state;
+    fresh(stage);
+    put_route(stage, "postmark", "");
+    VendorPlace *postmark = choose(stage)->targets[0];
+    int64_t now_us = clock_now_us();
+    SendResult refused = {
+        .state = SEND_ANSWERED, .reply = REPLY_CONFIG, .code = STR("401"), .text = STR("no")};
+    vendor_tell(postmark, &refused, now_us);
+    assert_false(vendor_is_up(postmark, now_us + 120 * INT64_C(1000000)));
+    assert_true(vendor_due_us(postmark, now_us) <= now_us + BREAKER_WAIT_MAX_MS * INT64_C(1000));
 }
 
 #define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, up, down)
@@ -469,8 +516,12 @@ int main(void)
         ON_STAGE(what_may_have_been_sent_is_bound_to_its_vendor),
         ON_STAGE(a_vendor_that_knows_keys_gets_the_same_key_and_the_same_attempt),
         ON_STAGE(failover_alone_takes_it_to_another_vendor),
+        ON_STAGE(failover_waits_for_a_vendor_that_is_down),
         ON_STAGE(a_vendor_that_can_be_asked_is_asked_first),
-        ON_STAGE(a_doubt_whose_credential_is_gone_is_parked),
+        ON_STAGE(a_doubt_whose_credential_was_rotated_is_sent_again_with_the_active_one),
+        ON_STAGE(a_rotated_credential_s_doubt_is_parked_where_that_is_the_policy),
+        ON_STAGE(a_doubt_whose_vendor_is_gone_is_parked),
+        ON_STAGE(what_waits_for_a_refused_credential_looks_again_within_a_minute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
