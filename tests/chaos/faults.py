@@ -8,6 +8,8 @@ import signal
 import threading
 import time
 
+from tests.chaos import vendors
+from tests.chaos.schedule import VENDOR_FAULTS
 from tests.harness.processes import wait_until
 
 REPAIR_S = 600  # an audit of all of a run, on a busy machine
@@ -133,6 +135,7 @@ def restore(world, fault):
         yield
         world.revive("nats")
         world.mend_jetstream(30, "after its store was restored")
+    threading.Thread(target=world.rotation.keep, daemon=True).start()
     if fault.detail["audit"] == "at once":
         world.say(repair(world)[1])
 
@@ -167,6 +170,8 @@ ACTIONS = {
     "nats-kill": kill, "postgres-kill": kill, "postgres-stop": postgres_stop, "postgres-backend": postgres_backend,
     "cut": network, "refuse": network, "slow": network, "stall": network, "disk": disk,
     "smtp-hang": smtp, "smtp-4xx": smtp, "smtp-5xx": smtp, "smtp-reset": smtp, "restore": restore,
+    "vendor-refuse": vendors.network, "vendor-stall": vendors.network, "vendor-401": vendors.revoked, "rotate": vendors.rotate,
+    **{kind: vendors.misbehave for kind in VENDOR_FAULTS},
 }
 
 

@@ -2,17 +2,26 @@
 """What the run comes to: the client's list of accepted ids against history, the audit and the mailbox, notification by notification."""
 import json
 
+from tests.chaos.vendors import NEVER_AGAIN, policy_of
+
 ENDED = ("sent", "delivered", "opened", "clicked", "failed", "bounced", "suppressed", "superseded", "complained")
 
 
+# Where a policy parks what is unknown, the end is a dead letter for an operator, and no status.
+PARKED = "SELECT DISTINCT notification_id FROM dispatcher.ledger WHERE state = 'parked'"
+
+
 def unfinished(world, accepted):
-    """How many of the accepted have no end status in history yet."""
-    done = world.postgres.query("SELECT count(*) FROM archiver.notifications WHERE status = ANY(%s)", list(ENDED))[0][0]
+    """How many of the accepted have no end yet: no such status in history, and not parked."""
+    done = world.postgres.query(f"SELECT (SELECT count(*) FROM archiver.notifications WHERE status = ANY(%s))"
+                                f" + (SELECT count(*) FROM ({PARKED}) p JOIN archiver.notifications n ON n.id = p.notification_id"
+                                f" WHERE n.status <> ALL(%s))", list(ENDED), list(ENDED))[0][0]
     return accepted - done
 
 
 def unfinished_ids(world, accepted):
     ended = {row[0] for row in world.postgres.query("SELECT id FROM archiver.notifications WHERE status = ANY(%s)", list(ENDED))}
+    ended |= {row[0] for row in world.postgres.query(PARKED)}
     return [identity for identity in accepted if identity not in ended]
 
 
@@ -29,13 +38,20 @@ def add_commands(world, commands, accepted):
 
 
 class Ledger:
-    def __init__(self, world, accepted, mailbox):
+    def __init__(self, world, accepted, mailbox, vendors=None):
+        """vendors: what each double of a vendor took, as Vendors.everything() has it."""
         self.world = world
         self.accepted = accepted
-        self.kept = mailbox["kept"]
+        self.vendors = vendors or {}
+        self.smtp = mailbox["kept"]
+        self.kept = {identity: list(times) for identity, times in self.smtp.items()}
+        for double in self.vendors.values():
+            for identity, times in double["kept"].items():
+                self.kept.setdefault(identity, []).extend(times)
         self.permanent = mailbox["permanent"]
         self.hurt = mailbox["hurt"]
         self.history = {row[0]: row[1:] for row in world.postgres.query("SELECT id, status, reason_code FROM archiver.notifications")}
+        self.parked = {row[0] for row in world.postgres.query(PARKED)} if self.vendors else set()
         self.wrong = []  # (what, how many, examples)
         self.read_unknown()
 
@@ -69,11 +85,12 @@ class Ledger:
         never = {i for i, count in counts.items() if count == 0}
         twice = {i for i, count in counts.items() if count > 1}
         rightly = {i for i in failed if self.failed_with_cause(i)}
-        self.lost = never - rightly
+        self.lost = never - rightly - self.perhaps_sent()
         self.doubled = twice - self.unknown
         self.note("lost: accepted, never in the mailbox, not ended as failed by the mail server", sorted(self.lost))
         self.note("doubled: more than once in the mailbox and not named as unknown", sorted(self.doubled))
-        self.note("no end in history", sorted(i for i in self.accepted if self.status(i) not in ENDED))
+        self.note("no end in history", sorted(i for i in self.accepted if self.status(i) not in ENDED and i not in self.parked))
+        self.check_vendors(twice)
         self.note("failed without a cause", sorted(failed - rightly - self.lost))
         self.note("reported as failed, in the mailbox, and not named as unknown", sorted((failed - never) - self.unknown))
         self.note("in the mailbox, never accepted", sorted(set(self.kept) - set(self.accepted)))
@@ -82,9 +99,23 @@ class Ledger:
             "accepted": len(self.accepted), "sent": sum(self.status(i) == "sent" for i in self.accepted), "failed": len(failed),
             "in the mailbox once": sum(count == 1 for count in counts.values()), "in the mailbox twice or more": len(twice),
             "never in the mailbox": len(never), "unknown": len(self.unknown),
-            "doubled outside the unknown list": len(self.doubled), "lost": len(self.lost)}
+            "doubled outside the unknown list": len(self.doubled), "lost": len(self.lost), "parked": len(self.parked)}
         self.compare_with_audit()
         return not self.wrong
+
+    def perhaps_sent(self):
+        """Unknown at a vendor, and the route's policy sends nothing again: it may be in no mailbox."""
+        return {i for i in self.unknown & set(self.accepted) if policy_of(self.accepted[i]) in NEVER_AGAIN}
+
+    def check_vendors(self, twice):
+        self.note("doubled although the route's policy sends nothing again", sorted(i for i in twice if policy_of(self.accepted[i]) in NEVER_AGAIN))
+        self.note("parked although the route's policy is another", sorted(i for i in self.parked if policy_of(self.accepted[i]) != "park"))
+        keyed = self.vendors.get("resend", {"kept": {}})["kept"]
+        self.note("twice at the vendor that knows keys", sorted(i for i, times in keyed.items() if len(times) > 1))
+        for name, double in self.vendors.items():
+            self.note(f"requests that {name} does not take", double["wrong"])
+            if not double["kept"]:
+                self.note("a vendor that no mail came to", [name])
 
     def compare_with_audit(self):
         mine = {"accepted": len(self.accepted), "sent": self.rows["sent"], "failed": self.rows["failed"], "in_flight": 0, "lost": 0}
@@ -97,6 +128,8 @@ class Ledger:
         lines = [f"  {name:<34} {value:>9}" for name, value in self.rows.items()]
         names = ("accepted", "sent", "failed", "suppressed", "in_flight", "unknown", "lost", "doubled")
         lines.append("  audit: " + ", ".join(f"{name} {self.audit[name]}" for name in names))
+        for name, double in self.vendors.items():
+            lines.append(f"  {name}: mails {double['mails']}, requests {double['requests']}, met {double['faults']}")
         return "\n".join(lines)
 
     def story(self, identity):
@@ -104,12 +137,14 @@ class Ledger:
         if identity not in self.accepted and identity not in self.history and identity not in self.kept:
             return f"  {identity}"
         query = self.world.postgres.query
-        lines = [f"  {identity} to {self.accepted.get(identity)}: in the mailbox at {self.kept.get(identity, [])}"]
+        lines = [f"  {identity} to {self.accepted.get(identity)}: in the mailbox at {self.smtp.get(identity, [])}"]
+        lines += [f"    at {name}: {double['kept'][identity]}" for name, double in self.vendors.items() if identity in double["kept"]]
         address = self.accepted.get(identity)
         lines.append(f"    mail server: permanent {self.permanent.get(address)}, misbehaved {self.hurt.get(address)}")
         for sql in ("SELECT status, reason_code, reason, priority, queued_at::text, scheduled_at::text, rendered_at::text, sent_at::text, ended_at::text"
                     " FROM archiver.notifications WHERE id = %s",
-                    "SELECT attempt, state, owner, unknown_count, code, reply, rung, claimed_at::text, lease_until::text, finished_at::text, due_at::text"
+                    "SELECT attempt, vendor, credential, vendor_key, state, owner, unknown_count, code, reply, rung, claimed_at::text,"
+                    " lease_until::text, finished_at::text, due_at::text"
                     " FROM dispatcher.ledger WHERE notification_id = %s ORDER BY attempt"):
             lines += [f"    {row}" for row in query(sql, identity)]
         return "\n".join(lines)

@@ -7,6 +7,7 @@ import threading
 import time
 from datetime import datetime, timedelta, timezone
 
+from tests.chaos import vendors
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT
 from tests.harness.protobuf import messages
@@ -68,7 +69,8 @@ class Load:
 
     @staticmethod
     def body(chance, chunk, index):
-        body = {"to": f"c{chunk}n{index}@chaos.test", "template": "welcome", "variables": {"name": f"N{chunk}-{index}"},
+        domain = chance.choice([*vendors.ROUTES]) if chance.random() < vendors.SHARE else vendors.DOMAIN
+        body = {"to": f"c{chunk}n{index}@{domain}", "template": "welcome", "variables": {"name": f"N{chunk}-{index}"},
                 "priority": chance.choices(["normal", "high", "low", "critical"], [70, 15, 10, 5])[0]}
         if chance.random() < 0.04:
             at = datetime.now(timezone.utc) + timedelta(seconds=chance.uniform(1, 5))

@@ -3,6 +3,8 @@
 import dataclasses
 import random
 
+from tests.chaos.vendors import VENDORS
+
 REPLICAS = {"ingest": 2, "gateway": 1, "renderer": 2, "dispatcher": 2, "archiver": 2, "digest-flusher": 2, "webhook-receiver": 1}
 MEMBERS = [f"{name}-{number + 1}" for name, count in REPLICAS.items() for number in range(count)]
 SMTP_USERS = ["dispatcher-1", "dispatcher-2"]
@@ -13,6 +15,12 @@ DECK = {
     "nats-kill": 2, "postgres-kill": 1, "postgres-stop": 1, "postgres-backend": 1,
     "cut": 2, "refuse": 2, "slow": 2, "stall": 2, "disk": 1,
     "smtp-hang": 1, "smtp-4xx": 1, "smtp-5xx": 1, "smtp-reset": 1,
+    "vendor-refuse": 1, "vendor-stall": 1, "vendor-hang": 1, "vendor-cut": 1, "vendor-429": 1, "vendor-500": 1, "vendor-503": 1, "vendor-401": 1,
+    "rotate": 1,
+}
+VENDOR_FAULTS = {  # of the double: how, and the share of the requests that meet it
+    "vendor-hang": (["HANG_BEFORE", "HANG_AFTER_BODY"], 0.1), "vendor-cut": (["CUT_BEFORE", "CUT_AFTER_BODY", "CUT_IN_ANSWER"], 0.2),
+    "vendor-429": (["THROTTLE"], 0.5), "vendor-500": (["ERROR", "ERROR_AFTER"], 0.2), "vendor-503": (["UNAVAILABLE"], 0.5),
 }
 FIRST_S, LAST_S = 2.0, 3.0  # quiet at the beginning, and at the end
 
@@ -36,6 +44,10 @@ class Fault:
             return {f"net {self.detail['to']}"}
         if self.kind.startswith("smtp-"):
             return {"sink"}
+        if self.kind in ("vendor-401", "rotate"):
+            return {f"secret {self.detail['vendor']}"}
+        if self.kind.startswith("vendor-"):
+            return {f"vendor {self.detail['vendor']}"}
         return {"nats"} if self.kind in ("nats-kill", "freeze-nats", "disk", "restore") else set(self.victims)
 
 
@@ -85,7 +97,20 @@ def _one(chance, at, kind):
     elif kind.startswith("smtp-"):
         share = {"smtp-hang": 0.05, "smtp-4xx": 0.3, "smtp-5xx": 0.1, "smtp-reset": 0.1}[kind]
         victims, seconds, detail = ["sink"], chance.uniform(3.0, 7.0), {"share": round(share * chance.uniform(0.5, 2.0), 3)}
+    elif kind.startswith("vendor-") or kind == "rotate":
+        victims, seconds, detail = _vendor(chance, kind)
     return Fault(at, kind, victims, round(seconds, 1), detail)
+
+
+def _vendor(chance, kind):
+    vendor = chance.choice(VENDORS)
+    detail, seconds = {"vendor": vendor}, 0.0 if kind == "rotate" else chance.uniform(3.0, 7.0)
+    if kind in VENDOR_FAULTS:
+        how, share = VENDOR_FAULTS[kind]
+        detail |= {"how": chance.choice(how), "share": round(share * chance.uniform(0.5, 2.0), 3)}
+    if kind == "vendor-stall":
+        detail |= {"way": chance.choice(["both", "up", "down"]), "reset": chance.random() < 0.5}
+    return [vendor], seconds, detail
 
 
 def _network(chance, kind):

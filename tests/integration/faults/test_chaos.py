@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chaos suite (tests/chaos): a minute of it, and that its parts can be believed: a detector that finds nothing must find something."""
+import http.client
 import json
 import os
 import smtplib
@@ -15,6 +16,7 @@ from tests.harness.length import amount
 from tests.harness.processes import HOME, free_port
 from tests.harness.proxy import Proxy
 from tests.harness.tally import Tally
+from tests.harness.vendor_doubles.tally import Vendors
 
 SEED, SECONDS = 1, 60
 RATE = int(os.environ.get("STENTOR_CHAOS_RATE", amount(250, 500)))
@@ -57,15 +59,15 @@ def test_a_restored_store_was_copied_before_and_is_left_alone_meanwhile():
 # ---- the verdict ----
 
 
-def _ledger(kept=None, status="sent", reason=None, unknown=(), permanent=None, hurt=None, accepted=("a",), history=None):
+def _ledger(kept=None, status="sent", reason=None, unknown=(), permanent=None, hurt=None, accepted=("a",), history=None, address=None, vendors=None, parked=()):
     rows = [(i, status, reason) for i in accepted] if history is None else history
     ended = {name: sum(row[0] in accepted and row[1] == name for row in rows) for name in ("sent", "failed")}
     audit = {"accepted": len(accepted), **ended, "in_flight": 0, "lost": 0, "findings": [{"id": i, "what": "unknown"} for i in unknown]}
     world = types.SimpleNamespace(
         run_cli=lambda *words, **_: types.SimpleNamespace(returncode=0, stdout=json.dumps(audit)),
-        postgres=types.SimpleNamespace(query=lambda sql, *_: rows))
+        postgres=types.SimpleNamespace(query=lambda sql, *_: [(i,) for i in parked] if "parked" in sql else rows))
     mailbox = {"kept": kept or {}, "permanent": permanent or {}, "hurt": hurt or {}}
-    return Ledger(world, {i: f"{i}@x" for i in accepted}, mailbox)
+    return Ledger(world, {i: address or f"{i}@x" for i in accepted}, mailbox, vendors)
 
 
 @pytest.mark.parametrize("case, wrong", [
@@ -89,6 +91,63 @@ def test_the_verdict_names_what_is_wrong_and_only_that(case, wrong):
     ledger = _ledger(**case)
     assert ledger.check() == (wrong is None), ledger.wrong
     assert wrong is None or any(what.startswith(wrong) for what, _, _ in ledger.wrong), ledger.wrong
+
+
+PARKED, COUNTED, MOVED, KEYED = (f"a@{name}.chaos.test" for name in ("parked", "counted", "moved", "keyed"))
+
+
+def _vendors(wrong=(), sendgrid=(), resend=()):
+    return {name: {"kept": {"a": list(times), "z": [0.5]} if times else {"z": [0.5]}, "wrong": list(wrong), "mails": 1, "requests": 1, "faults": {}}
+            for name, times in (("sendgrid", sendgrid), ("resend", resend))}
+
+
+@pytest.mark.parametrize("address, case, vendors, wrong", [
+    (MOVED, {}, {"sendgrid": [1.0]}, None),
+    (MOVED, {"unknown": ["a"]}, {"sendgrid": [1.0], "resend": [2.0]}, None),
+    (MOVED, {"unknown": ["a"], "kept": {"a": [1.0]}}, {"sendgrid": [1.0]}, None),
+    (PARKED, {"unknown": ["a"]}, {}, None),
+    (COUNTED, {"unknown": ["a"]}, {}, None),
+    (COUNTED, {}, {}, "lost"),
+    (MOVED, {"unknown": ["a"]}, {}, "lost"),
+    (MOVED, {}, {"sendgrid": [1.0], "resend": [2.0]}, "doubled"),
+    (PARKED, {"unknown": ["a"], "kept": {"a": [1.0]}}, {"sendgrid": [1.0]}, "doubled although"),
+    (KEYED, {"unknown": ["a"]}, {"resend": [1.0, 2.0]}, "twice at the vendor"),
+    (MOVED, {}, {"sendgrid": [1.0], "wrong": ["400 no"]}, "requests that sendgrid"),
+    (MOVED, {"parked": ["a"]}, {"sendgrid": [1.0]}, "parked although"),
+])
+def test_the_verdict_knows_what_a_route_s_policy_allows(address, case, vendors, wrong):
+    ledger = _ledger(address=address, vendors=_vendors(**vendors), **case)
+    ledger.note = lambda what, examples, note=ledger.note: note(what, [e for e in examples if e != "z"])  # what else each vendor has
+    assert ledger.check() == (wrong is None), ledger.wrong
+    assert wrong is None or any(what.startswith(wrong) for what, _, _ in ledger.wrong), ledger.wrong
+
+
+def test_a_vendor_in_a_process_of_its_own_takes_several_secrets_and_misbehaves_as_asked(tmp_path):
+    vendors = Vendors({"sendgrid": free_port()}).start()
+    try:
+        def ask(secret):
+            body = {"personalizations": [{"to": [{"email": "a@x.test"}], "custom_args": {"nid": "ntf_1"}}], "from": {"email": "s@x.test"},
+                    "subject": "Hi", "content": [{"type": "text/plain", "value": "Hello"}]}
+            connection = http.client.HTTPConnection("127.0.0.1", vendors.ports["sendgrid"], timeout=2)
+            try:
+                connection.request("POST", "/v3/mail/send", json.dumps(body), {"Content-Type": "application/json", "Authorization": f"Bearer {secret}"})
+                return connection.getresponse().status
+            except (http.client.HTTPException, OSError):
+                return None
+            finally:
+                connection.close()
+        vendors.accept("sendgrid", ["old", "new"])
+        assert [ask("old"), ask("new"), ask("other")] == [202, 202, 401]
+        vendors.accept("sendgrid", ["new"])
+        assert [ask("old"), ask("new")] == [401, 202]
+        for fault, said in (("ERROR_AFTER", 500), ("THROTTLE", 429), ("CUT_AFTER_BODY", None)):
+            vendors.misbehave("sendgrid", fault)
+            assert ask("new") == said
+        vendors.well("sendgrid")
+        seen = vendors.everything(tmp_path / "vendors.json")["sendgrid"]
+        assert len(seen["kept"]["ntf_1"]) == 5 and seen["wrong"] == [] and seen["faults"]["wrong secret"] == 2 and seen["faults"]["THROTTLE"] == 1
+    finally:
+        vendors.stop()
 
 
 # ---- the sink and the proxy ----
