@@ -36,13 +36,20 @@ const json_t *callback_json(Str body, Arena *arena, Error *err)
     return root;
 }
 
-bool callback_array(const json_t *root, size_t *ret_count, Error *err)
+const json_t *callback_list(Str body, Arena *arena, CallbackBatch *ret, Error *err)
 {
-    *ret_count = json_array_size(root);
-    return (json_is_array(root) && *ret_count <= CALLBACK_EVENTS_MAX) ||
-           error_set(
-               err, ERROR_PERMANENT, "the callback is not an array of at most %d events",
-               CALLBACK_EVENTS_MAX);
+    const json_t *root = callback_json(body, arena, err);
+    if (root == NULL) {
+        return NULL;
+    }
+    if (!json_is_array(root) || json_array_size(root) > CALLBACK_EVENTS_MAX) {
+        error_set(
+            err, ERROR_PERMANENT, "the callback is not an array of at most %d events",
+            CALLBACK_EVENTS_MAX);
+        return NULL;
+    }
+    *ret = callback_batch(arena, json_array_size(root));
+    return root;
 }
 
 // ---- texts ----

@@ -41,5 +41,5 @@ const CallbackKind *callback_kind(const CallbackKind *kinds, size_t count, Str t
 CallbackEvent callback_event(const CallbackKind *kind);
 // A batch of at most `count` events, to be filled.
 CallbackBatch callback_batch(Arena *arena, size_t count);
-// The elements of an array, or ERROR_PERMANENT.
-bool callback_array(const json_t *root, size_t *ret_count, Error *err);
+// The array of events that the body is, and a batch of its size. NULL: ERROR_PERMANENT.
+const json_t *callback_list(Str body, Arena *arena, CallbackBatch *ret, Error *err);

@@ -49,6 +49,8 @@ void vendor_json_put(json_t *object, const char *name, json_t *value);
 void vendor_json_put_str(json_t *object, const char *name, Str text);       // also when it is empty
 void vendor_json_put_some(json_t *object, const char *name, Str text);      // unless it is empty
 void vendor_json_put_list(json_t *object, const char *name, json_t *array); // unless it is empty
+// An object of the mail's own headers.
+json_t *vendor_json_headers(const VendorMail *mail, Arena *arena);
 void vendor_json_add(json_t *array, json_t *value);
 json_t *vendor_json_list(json_t *value);                                        // [value]
 json_t *vendor_json_pair(const char *a, Str a_text, const char *b, Str b_text); // {a: .., b: ..}

@@ -65,6 +65,16 @@ json_t *vendor_json_pair(const char *a, Str a_text, const char *b, Str b_text)
     return object;
 }
 
+json_t *vendor_json_headers(const VendorMail *mail, Arena *arena)
+{
+    json_t *headers = json_object();
+    for (size_t i = 0; i < mail->header_count; i++) {
+        const VendorPair *header = &mail->headers[i];
+        vendor_json_put_str(headers, arena_cstr(arena, header->name), header->value);
+    }
+    return headers;
+}
+
 // ---- its text ----
 
 // Eight bytes at once: one is below 0x20, a quotation mark or a backslash. (The lowest such byte is

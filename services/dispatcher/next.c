@@ -138,6 +138,18 @@ static int64_t settled_at_us(const Job *job)
     return at_us > now_us ? at_us : now_us;
 }
 
+// What may have been sent ends without another call.
+static void end_unknown(Job *job, NextAction action)
+{
+    if (action == NEXT_EXPIRE) {
+        job_decide(
+            job, "expired", "the notification expired before it could be sent", clock_now_us());
+        record_add(job, JOB_RECORDING);
+    } else {
+        record_counted(job, action == NEXT_PARK);
+    }
+}
+
 static void follow_doubt(Job *job);
 
 void next_begin(Job *job)
@@ -175,15 +187,9 @@ static void follow_doubt(Job *job)
         record_waiting(job, "a callback may still come", settled_at_us(job));
         return;
     case NEXT_PARK:
-        record_counted(job, true);
-        return;
     case NEXT_SENT:
-        record_counted(job, false);
-        return;
     case NEXT_EXPIRE:
-        job_decide(
-            job, "expired", "the notification expired before it could be sent", clock_now_us());
-        record_add(job, JOB_RECORDING);
+        end_unknown(job, doubt);
         return;
     default:
         route->bound = true;
@@ -274,15 +280,9 @@ static void act_on_unknown(Job *job, const SendResult *result, const RoutingNext
         }
         break;
     case NEXT_PARK:
-        record_counted(job, true);
-        break;
     case NEXT_SENT:
-        record_counted(job, false);
-        break;
     case NEXT_EXPIRE:
-        job_decide(
-            job, "expired", "the notification expired before it could be sent", clock_now_us());
-        record_add(job, JOB_RECORDING);
+        end_unknown(job, next->action);
         break;
     case NEXT_WAIT:
         record_deferred(job, result, probe_due_us(job, clock_now_us()), "settle");

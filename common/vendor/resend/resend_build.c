@@ -96,11 +96,7 @@ static json_t *list_addresses(const VendorAddress *addresses, size_t count, Aren
 
 static void put_headers(json_t *root, const VendorMail *mail, Arena *arena)
 {
-    json_t *headers = json_object();
-    for (size_t i = 0; i < mail->header_count; i++) {
-        const VendorPair *header = &mail->headers[i];
-        vendor_json_put_str(headers, arena_cstr(arena, header->name), header->value);
-    }
+    json_t *headers = vendor_json_headers(mail, arena);
     if (json_object_size(headers) > 0) {
         vendor_json_put(root, "headers", headers);
     } else {

@@ -114,11 +114,7 @@ static json_t *attachments_of(const VendorMail *mail, Arena *arena)
 
 static void put_headers(json_t *root, const VendorMail *mail, Arena *arena)
 {
-    json_t *headers = json_object();
-    for (size_t i = 0; i < mail->header_count; i++) {
-        const VendorPair *header = &mail->headers[i];
-        vendor_json_put_str(headers, arena_cstr(arena, header->name), header->value);
-    }
+    json_t *headers = vendor_json_headers(mail, arena);
     if (mail->message_id.len > 0) {
         Str id = str_from(arena_printf(arena, "<" STR_FMT ">", STR_ARG(mail->message_id)));
         vendor_json_put_str(headers, "Message-ID", id);

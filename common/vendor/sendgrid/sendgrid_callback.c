@@ -160,13 +160,8 @@ static CallbackEvent read_event(const json_t *object, const CallbackKind *kind, 
 
 static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
 {
-    size_t count = 0;
-    const json_t *root = callback_json(body, arena, err);
-    if (root == NULL || !callback_array(root, &count, err)) {
-        return false;
-    }
-    *ret = callback_batch(arena, count);
-    for (size_t i = 0; i < count; i++) {
+    const json_t *root = callback_list(body, arena, ret, err);
+    for (size_t i = 0; i < json_array_size(root); i++) {
         const json_t *item = json_array_get(root, i);
         Str type = callback_text(item, "event"); // empty when the item is not an object
         const CallbackKind *kind =
@@ -179,7 +174,7 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
             ret->ignored++;
         }
     }
-    return true;
+    return root != NULL;
 }
 
 static const char *const READS[] = {SIGNATURE_HEADER, TIMESTAMP_HEADER, NULL};

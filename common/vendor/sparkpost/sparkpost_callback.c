@@ -101,16 +101,11 @@ static void read_item(const json_t *item, Arena *arena, CallbackBatch *batch)
 
 static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
 {
-    size_t count = 0;
-    const json_t *root = callback_json(body, arena, err);
-    if (root == NULL || !callback_array(root, &count, err)) {
-        return false;
-    }
-    *ret = callback_batch(arena, count);
-    for (size_t i = 0; i < count; i++) {
+    const json_t *root = callback_list(body, arena, ret, err);
+    for (size_t i = 0; i < json_array_size(root); i++) {
         read_item(json_array_get(root, i), arena, ret);
     }
-    return true;
+    return root != NULL;
 }
 
 const VendorCallback sparkpost_callback = {
