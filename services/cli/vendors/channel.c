@@ -10,7 +10,7 @@ static void print_row(const json_t *channel)
     const char *status = api_client_text(channel, "status", "");
     const char *until = api_client_text(channel, "until", "");
     printf(
-        "%-9s %-12s %-9s %-14s %-20s %-25s %s%s%s\n", api_client_text(channel, "channel", ""),
+        "%-9s %-12s %-9s %-14s %-20s %-27s %s%s%s\n", api_client_text(channel, "channel", ""),
         api_client_text(channel, "vendor", ""), api_client_text(channel, "of", ""),
         !usable && str_eq(str_from(status), STR("active")) ? "no credential" : status,
         api_client_text(channel, "credential", ""), api_client_text(channel, "since", ""),
@@ -27,7 +27,7 @@ static int show_list(Cli *cli, const json_t *answer)
         return EXIT_DONE;
     }
     printf(
-        "%-9s %-12s %-9s %-14s %-20s %-25s %s\n", "CHANNEL", "VENDOR", "OF", "STATUS", "CREDENTIAL",
+        "%-9s %-12s %-9s %-14s %-20s %-27s %s\n", "CHANNEL", "VENDOR", "OF", "STATUS", "CREDENTIAL",
         "SINCE", "REASON");
     json_array_foreach(list, i, channel)
     {

@@ -79,7 +79,7 @@ static bool take_credential(void *ctx, const json_t *credential)
 static void print_row(const json_t *credential)
 {
     printf(
-        "%-12s %-20s %-9s %-11s %-25s %s\n", api_client_text(credential, "vendor", ""),
+        "%-12s %-20s %-9s %-11s %-27s %s\n", api_client_text(credential, "vendor", ""),
         api_client_text(credential, "name", ""), api_client_text(credential, "of", ""),
         api_client_text(credential, "state", ""), api_client_text(credential, "changed_at", ""),
         api_client_text(credential, "reference", ""));
@@ -97,7 +97,7 @@ int cmd_credential_list(Cli *cli)
         cli_note_empty(cli, "credential");
     } else if (status == EXIT_DONE) {
         printf(
-            "%-12s %-20s %-9s %-11s %-25s %s\n", "VENDOR", "NAME", "OF", "STATE", "SINCE",
+            "%-12s %-20s %-9s %-11s %-27s %s\n", "VENDOR", "NAME", "OF", "STATE", "SINCE",
             "REFERENCE");
     }
     json_array_foreach(list, i, credential)
