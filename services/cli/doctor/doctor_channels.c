@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vendors that cannot be reached, as dispatchers have stored it in CONFIG: their mails wait, and
-// nothing else shows it from here.
+// Vendors that cannot be reached or fail, as dispatchers have stored it in CONFIG: their mails wait
+// or go elsewhere, and nothing else shows it from here.
 #include "common/base/clock.h"
 #include "common/codec/event.h"
 #include "common/config/channel_health.h"
@@ -31,6 +31,28 @@ static void say_suspended(Channels *channels, const Stentor__V1__ChannelHealth *
             entry->reason, entry->vendor));
 }
 
+static const char *down_text(
+    const Doctor *doctor, const Stentor__V1__ChannelHealth *entry, const char *since)
+{
+    Arena *arena = doctor->cli->arena;
+    const char *age = doctor_age(doctor->cli, clock_now_us() - entry->down_since_us);
+    if (str_eq(str_from(entry->vendor), STR("smtp"))) {
+        return arena_printf(
+            arena,
+            "smtp cannot be reached since %s (%s): %.*s. Notifications wait and are sent when it "
+            "answers (HINT: STENTOR_SMTP_URL of stentor-dispatcher, its log and /readyz)",
+            since, age, CHANNEL_HEALTH_REASON_MAX, entry->reason);
+    }
+    const char *does = entry->refused ? "refuses it" : "fails";
+    return arena_printf(
+        arena,
+        "%.32s with the credential %.64s of '%.64s' %s since %s (%s): %.*s: mails go to the next "
+        "vendor of their route, and wait where there is none (HINT: stentor channel test %.32s "
+        "%.64s)",
+        entry->vendor, entry->credential, entry->tenant, does, since, age,
+        CHANNEL_HEALTH_REASON_MAX, entry->reason, entry->vendor, entry->credential);
+}
+
 static bool take_health(void *ctx, const BusMessage *message, const char *reason, Error *err)
 {
     (void)err;
@@ -53,14 +75,7 @@ static bool take_health(void *ctx, const BusMessage *message, const char *reason
     channels->down++;
     doctor_say(
         channels->doctor, arena_printf(arena, "channel %s", channel_name((Channel)entry->channel)),
-        CHECK_FAIL,
-        arena_printf(
-            arena,
-            "%.32s cannot be reached since %s (%s): %.*s. Notifications wait and are sent when it "
-            "answers (HINT: STENTOR_SMTP_URL of stentor-dispatcher, its log and /readyz)",
-            entry->vendor, since,
-            doctor_age(channels->doctor->cli, clock_now_us() - entry->down_since_us),
-            CHANNEL_HEALTH_REASON_MAX, entry->reason));
+        CHECK_FAIL, down_text(channels->doctor, entry, since));
     return true;
 }
 

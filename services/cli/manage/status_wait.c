@@ -23,14 +23,15 @@ static bool take_health(void *ctx, const BusMessage *message, const char *reason
     const Stentor__V1__ChannelHealth *entry = (const Stentor__V1__ChannelHealth *)event_unpack(
         &stentor__v1__channel_health__descriptor, message->payload, wanted->arena, NULL);
     if (reason != NULL || entry == NULL || entry->down_since_us == 0 ||
+        strcmp(entry->vendor, "smtp") != 0 || // of another one the next of its route takes over
         strcmp(channel_name((Channel)entry->channel), wanted->channel) != 0) {
         return true;
     }
     char since[CLOCK_RFC3339_SIZE];
     clock_format(entry->down_since_us, since);
     json_decref(wanted->wait);
-    wanted->wait = json_pack(
-        "{s:s, s:s, s:s}", "for", entry->vendor, "since", since, "reason", entry->reason);
+    wanted->wait =
+        json_pack("{s:s, s:s, s:s}", "for", entry->vendor, "since", since, "reason", entry->reason);
     return true;
 }
 
@@ -57,7 +58,7 @@ json_t *status_wait(const Cli *cli, const json_t *row)
     bool ok = session_open(&session, &cli->settings.session, &err);
     if (ok) {
         wanted.arena = arena_new(0);
-        ConfigPart part = {.filter = "cfg." CHANNEL_HEALTH_KIND ".>"};
+        ConfigPart part = {.filter = "cfg." CHANNEL_HEALTH_KIND "." CHANNEL_HEALTH_TENANT ".>"};
         ok = config_walk(&session, &part, take_health, &wanted, &err);
         arena_free(wanted.arena);
         session_close(&session);

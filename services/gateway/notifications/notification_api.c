@@ -159,7 +159,9 @@ void notification_api_changed(NotificationApi *notifications, Str key, Str paylo
     Str name = STR_EMPTY;
     Channel channel = CHANNEL_NONE;
     NotificationWait wait = {.since_us = 0};
-    if (str_split(&key, '_', &name) && channel_from_name(name, &channel)) {
+    // Where another vendor is away, the next one of its route takes over.
+    if (str_split(&key, '_', &name) && channel_from_name(name, &channel) &&
+        str_eq(key, STR("smtp"))) {
         const Stentor__V1__ChannelHealth *entry = (const Stentor__V1__ChannelHealth *)event_unpack(
             &stentor__v1__channel_health__descriptor, payload, arena, NULL);
         if (entry != NULL && str_to_c(str_from(entry->vendor), wait.vendor, sizeof wait.vendor)) {

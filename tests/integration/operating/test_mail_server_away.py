@@ -4,12 +4,15 @@ and are retried on recovery", with the reason): the status of the notification, 
 alert rule. None of it makes a process unready, for another one would meet the same server."""
 import json
 import re
+import time
 import urllib.request
 
 import pytest
 
+from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import HOME, wait_until
+from tests.harness.protobuf import messages
 
 MAILS = 5
 
@@ -39,6 +42,15 @@ def _shown(pipeline, notification_id):
         return json.load(answer)
 
 
+def _put_postmark(pipeline, status, down_since_us=0):
+    """As a dispatcher stores it when a vendor of the platform fails, and when it works again."""
+    types, nats = messages(pipeline), NatsClient(pipeline.nats.port)
+    nats.publish("cfg.channel_health.platform.email_postmark", types.ChannelHealth(
+        tenant="platform", channel=types.CHANNEL_EMAIL, vendor="postmark", status=status, down_since_us=down_since_us, changed_at_us=int(time.time() * 1e6),
+        noted_by="a dispatcher", credential="main", reason="503 maintenance").SerializeToString())
+    nats.close()
+
+
 def test_a_mail_server_that_is_away_is_said_everywhere(pipeline):
     dispatcher = pipeline.services["dispatcher"]
     pipeline.status(pipeline.send(), wait="sent")
@@ -57,7 +69,14 @@ def test_a_mail_server_that_is_away_is_said_everywhere(pipeline):
     # The gateway has CONFIG in memory, a moment after it is stored.
     shown = wait_until(lambda: "waiting" in _shown(pipeline, ids[0]) and _shown(pipeline, ids[0]), 20, "the gateway saying it too")
     assert shown["waiting"] == {"for": "smtp", "since": row["waiting"]["since"]}  # the reason is the operator's
+    # Another vendor is down: mails of its routes go to the next one, and these here still wait for smtp.
+    _put_postmark(pipeline, messages(pipeline).CHANNEL_STATUS_DOWN, int(time.time() * 1e6))
+    wait_until(lambda: re.search("^email +postmark +platform +down ", pipeline.cli("channel", "list"), re.M), 20, "the gateway knowing it")
+    assert pipeline.status(ids[0])["waiting"]["for"] == _shown(pipeline, ids[0])["waiting"]["for"] == "smtp"
     code, lines = _channels(pipeline)
+    other = lines.pop()["text"]
+    _put_postmark(pipeline, messages(pipeline).CHANNEL_STATUS_ACTIVE)
+    assert re.match(r"postmark with the credential main of 'platform' fails since .*: 503 maintenance: mails go to the next vendor", other), other
     assert code == 1 and [line["result"] for line in lines] == ["fail"] and lines[0]["check"] == "channel email"
     assert f"smtp cannot be reached since {row['waiting']['since']}" in lines[0]["text"]
     status, text = dispatcher.get("/readyz")

@@ -96,6 +96,9 @@ def test_the_commands_of_the_document_show_a_fallback_and_the_way_back(local):
     assert first_attempt in (LOCAL / "README.md").read_text() and first_attempt in (HOME / "README.md").read_text()
     wait_until(lambda: row(local.bash(channels))[0] == "down", 15, "a vendor that is down")
     assert row(local.bash(channels))[1].startswith("503 100 The Postmark API is offline")
+    doctor = json.loads(local.pipeline.run_cli("doctor", "--json").stdout)["checks"]
+    said, = [check["text"] for check in doctor if check["check"] == "channel email"]
+    assert "postmark with the credential demo of 'acme' fails since" in said and said.endswith("(HINT: stentor channel test postmark demo)"), said
 
     assert local.bash(switch_on) == f"on: it takes mails, and keeps them in {local.data}/vendor/mails\n"
     local.bash(send_until_active)
