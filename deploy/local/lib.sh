@@ -312,7 +312,7 @@ start_s3() {
 # Its token, of which the dispatcher has a copy in the folder of its credentials, its port and its program. Sets vendor_port.
 prepare_vendor() { # PROGRAM
     [ -s "$DATA/etc/vendor.token" ] || head -c 24 /dev/urandom | base64 | tr '+/' '-_' | put_private vendor.token "$(user_of vendor)"
-    install -d -o root -g "$(user_of dispatcher)" -m 750 "$DATA/etc/credentials"
+    install -d -m 711 "$DATA/etc/credentials" # each file there is its reader's alone
     cmp -s "$DATA/etc/vendor.token" "$DATA/etc/credentials/postmark-demo" ||
         put_private credentials/postmark-demo "$(user_of dispatcher)" <"$DATA/etc/vendor.token"
     cmp -s "$1" "$DATA/bin/vendor-double" || { stop vendor vendor-double; install -m 755 "$1" "$DATA/bin/vendor-double"; }

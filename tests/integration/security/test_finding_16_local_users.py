@@ -90,6 +90,13 @@ def test_finding_16_the_master_key_is_read_by_those_that_need_it_alone(local):
 
 
 @needs_root
+def test_a_vendors_secret_is_read_by_the_dispatcher_alone(local):
+    local.do(f'touch "$DATA/etc/ports"; prepare_vendor "{LOCAL}/vendor-double"')
+    assert [process for process in PROCESSES if local.reads(process, "etc/credentials/postmark-demo")] == ["dispatcher"]
+    assert [process for process in PROCESSES if local.reads(process, "etc/vendor.token")] == ["vendor"]
+
+
+@needs_root
 def test_finding_16_a_process_runs_as_its_user_and_writes_where_it_may(local):
     try:
         local.do("start archiver sleep 60")
