@@ -86,6 +86,11 @@ static bool check_vendor(const RouteEntry *route, size_t i, Error *err)
             err, ERROR_PERMANENT, "vendors[%zu].vendor: '%s' carries no %s", i, step->vendor,
             channel_name(channel_of(route)));
     }
+    if (step->credential[0] != '\0' && str_eq(vendor, STR(ROUTING_SMTP))) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "vendors[%zu].credential: smtp has none here; its password is the dispatcher's own", i);
+    }
     if (step->credential[0] != '\0' &&
         !routing_is_name(str_from(step->credential), CREDENTIAL_NAME_MAX)) {
         return error_set(
@@ -178,6 +183,31 @@ static bool has_setting(const CredentialEntry *credential, const char *name)
     return false;
 }
 
+// What a vendor's API may need beside the secret; a name that is misspelled would change nothing.
+static bool is_setting(Str name)
+{
+    static const char *const names[] = {"base_url",      "bounce_domain",  "configuration_set",
+                                        "domain",        "message_stream", "region",
+                                        "session_token", "subaccount",     "test_from"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (str_eq(name, str_from(names[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// A part of the address that the vendor is called at.
+static bool is_host(Str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (!ascii_is_alnum(text.ptr[i]) && text.ptr[i] != '.' && text.ptr[i] != '-') {
+            return false;
+        }
+    }
+    return true;
+}
+
 // Where a secret may be sent at all; whether to this machine or inside the network is the
 // dispatchers' to allow (STENTOR_VENDOR_ADDRESSES).
 static bool check_base_url(const char *url, Error *err)
@@ -207,6 +237,20 @@ static bool check_settings(const CredentialEntry *credential, Error *err)
             return error_set(
                 err, ERROR_PERMANENT, "settings.%s: at most %d bytes on one line", setting->name,
                 SETTING_VALUE_MAX);
+        }
+        if (!is_setting(str_from(setting->name))) {
+            return error_set(
+                err, ERROR_PERMANENT,
+                "settings.%s: no such setting; base_url, region, domain and the others that "
+                "common/vendor/README.md names",
+                setting->name);
+        }
+        bool host = str_eq(str_from(setting->name), STR("region")) ||
+                    str_eq(str_from(setting->name), STR("domain"));
+        if (host && !is_host(value)) {
+            return error_set(
+                err, ERROR_PERMANENT, "settings.%s: letters, digits, '.' and '-' only",
+                setting->name);
         }
         if (strcmp(setting->name, "base_url") == 0 && !check_base_url(setting->value, err)) {
             return false;

@@ -160,7 +160,7 @@ static void take_setting(
     ApiBody *body, const char *name, const json_t *value, CredentialEntry *entry)
 {
     if (!json_is_string(value)) {
-        (void)api_body_fail(body, name, "a text");
+        (void)api_body_fail(body, name, "must be a text");
         return;
     }
     Stentor__V1__VendorSetting *setting = arena_alloc(body->arena, sizeof *setting);
@@ -176,19 +176,20 @@ static void take_settings(ApiBody *outer, CredentialEntry *entry)
     if (!api_read_object(outer, "settings", &object) || object == NULL) {
         return;
     }
-    ApiBody body = api_body_inside(outer, object, "settings.");
-    refuse_secrets(&body);
-    size_t count = json_object_size(body.root);
+    size_t count = json_object_size(object);
     const char *name = NULL;
     json_t *value = NULL;
-    entry->settings = arena_array(outer->arena, count + 1, sizeof *entry->settings);
     if (count > CREDENTIAL_SETTINGS_MAX) {
-        (void)api_body_fail(outer, "settings", "at most %d", CREDENTIAL_SETTINGS_MAX);
-    } else {
-        json_object_foreach(body.root, name, value)
-        {
-            take_setting(outer, name, value, entry);
-        }
+        (void)api_body_fail(
+            outer, "settings", "%zu entries; at most %d", count, CREDENTIAL_SETTINGS_MAX);
+        return;
+    }
+    ApiBody body = api_body_inside(outer, object, "settings.");
+    refuse_secrets(&body);
+    entry->settings = arena_array(outer->arena, count + 1, sizeof *entry->settings);
+    json_object_foreach(body.root, name, value)
+    {
+        take_setting(&body, name, value, entry);
     }
     (void)json_object_clear(body.root);
     (void)api_body_inside_end(outer, &body);

@@ -93,10 +93,25 @@ def test_a_secret_is_never_taken_nor_shown(pipeline, hotel):
     (["smtp", "main", "--reference", "env:KEY"], "STENTOR_SMTP_PASSWORD_FILE"),
     (["sendgrid", "main", "--reference", "env:KEY", "--set", "base_url=http://vendor.example"], "the URL must begin with https://"),
     (["sendgrid", "main", "--reference", "env:KEY", "--set", "region"], "--set is not NAME=VALUE"),
+    (["postmark", "main", "--reference", "env:KEY", "--set", "message_strem=news"], "no such setting; base_url, region, domain and the others that common/vendor/README.md names, field settings.message_strem"),
+    (["mailgun", "main", "--reference", "env:KEY", "--set", "domain=x/../y"], "letters, digits, '.' and '-' only, field settings.domain"),
+    (["ses", "main", "--reference", "env:KEY", "--key-id", "AKIA", "--set", "region=evil.example/#"], "letters, digits, '.' and '-' only, field settings.region"),
 ])
 def test_a_wrong_credential_is_refused_with_the_fix(pipeline, hotel, words, says):
     refused = pipeline.run_cli("credential", "put", *words, tenant=hotel)
     assert refused.returncode == 2 and says in refused.stderr, refused.stderr
+
+
+@pytest.mark.parametrize("settings, field", [
+    ({"base_url": 7}, "settings.base_url"),
+    ({"base_url": ["https://vendor.example"]}, "settings.base_url"),
+    ({f"a{n}": "b" for n in range(500)}, "settings"),
+])
+def test_a_setting_that_cannot_be_one_is_refused_and_not_dropped(pipeline, hotel, settings, field):
+    body = {"reference": "env:KEY", "settings": settings}
+    status, answer = call(pipeline, "PUT", "/v1/credentials/sendgrid/odd", body, pipeline.operator_key, {"Stentor-Tenant": hotel})
+    assert status == 422 and answer["field"] == field, answer
+    assert pipeline.run_cli("credential", "show", "sendgrid", "odd", tenant=hotel).returncode == 3
 
 
 def test_routes_of_the_tenant_come_before_the_platforms(pipeline, hotel):
@@ -127,6 +142,7 @@ def test_routes_of_the_tenant_come_before_the_platforms(pipeline, hotel):
     (["r", "--vendor", "pigeon"], "'pigeon' is no vendor"),
     (["r", "--vendor", "smtp", "--fallback", "smtp"], "the same vendor"),
     (["r", "--vendor", "smtp", "--channel", "sms"], "carries no sms"),
+    (["r", "--vendor", "smtp/main"], "smtp has none here"),
     (["r", "--vendor", "smtp=0"], "VENDOR[/CREDENTIAL][=WEIGHT]"),
     (["r", "--vendor", "smtp", "--unknown", "twice"], "park, resend"),
     (["r", "--vendor", "smtp", "--domain", "Example.com"], "lower case"),
