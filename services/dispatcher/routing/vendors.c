@@ -388,15 +388,23 @@ static bool has_another(Vendors *vendors, const RouteChoice *choice, const Vendo
     return false;
 }
 
+// A superseded credential that the vendor refuses comes back never: nothing probes it.
+static bool is_dead(const VendorPlace *place, const VendorPlace *active)
+{
+    return place == NULL || (place != active && place->api != NULL &&
+                             place->breaker.state == BREAKER_OPEN && place->breaker.config);
+}
+
 // Where the attempt before may have sent it, or with the vendor's active credential when that one
-// was revoked meanwhile (*ret_is_gone). NULL: the vendor has none.
+// was revoked meanwhile, here or at the vendor (*ret_is_gone). NULL: there is none.
 static VendorPlace *place_of_doubt(Vendors *vendors, const Job *job, bool *ret_is_gone)
 {
     Str vendor = str_from(job->rendered->unknown_vendor);
     Str credential = str_from(job->rendered->unknown_credential);
     VendorPlace *place = vendors_place(vendors, job->key->tenant, vendor, credential);
-    *ret_is_gone = place == NULL;
-    return place != NULL ? place : vendors_place(vendors, job->key->tenant, vendor, STR_EMPTY);
+    VendorPlace *active = vendors_place(vendors, job->key->tenant, vendor, STR_EMPTY);
+    *ret_is_gone = place == NULL || (active != NULL && is_dead(place, active));
+    return *ret_is_gone ? active : place;
 }
 
 static NextAction decide_doubt(

@@ -463,6 +463,26 @@ static void a_doubt_whose_credential_was_rotated_is_sent_again_with_the_active_o
     assert_true(str_eq(stage->job.place.key, STR("ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV-1")));
 }
 
+static void a_doubt_whose_credential_the_vendor_refuses_is_sent_again_with_the_active_one(
+    void **state)
+{
+    Stage *stage = *state;
+    int64_t now_us = clock_now_us();
+    const JobRoute *route = doubt(stage, "resend postmark", "resend");
+    assert_int_equal(route->doubt, NEXT_SAME_KEY);
+    const SendResult refused = {.state = SEND_ANSWERED, .reply = REPLY_CONFIG, .code = STR("403")};
+    put_named(
+        stage, "resend", "old", STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_SUPERSEDED, now_us);
+    stage->rendered.unknown_credential = text("old");
+    route = choose(stage);
+    assert_int_equal(route->doubt, NEXT_SAME_KEY); // it works still
+    vendor_tell(route->targets[0], &refused, now_us);
+    route = choose(stage);
+    assert_int_equal(route->doubt, NEXT_RESEND);
+    assert_true(str_eq(stage->job.place.credential, STR("main")));
+    assert_true(str_eq(stage->job.place.key, STR("ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV-1")));
+}
+
 // A key is known to one account, and the active credential may be another's.
 static void a_rotated_credential_s_doubt_is_parked_where_that_is_the_policy(void **state)
 {
@@ -519,6 +539,7 @@ int main(void)
         ON_STAGE(failover_waits_for_a_vendor_that_is_down),
         ON_STAGE(a_vendor_that_can_be_asked_is_asked_first),
         ON_STAGE(a_doubt_whose_credential_was_rotated_is_sent_again_with_the_active_one),
+        ON_STAGE(a_doubt_whose_credential_the_vendor_refuses_is_sent_again_with_the_active_one),
         ON_STAGE(a_rotated_credential_s_doubt_is_parked_where_that_is_the_policy),
         ON_STAGE(a_doubt_whose_vendor_is_gone_is_parked),
         ON_STAGE(what_waits_for_a_refused_credential_looks_again_within_a_minute),
