@@ -8,6 +8,8 @@ ENDED = ("sent", "delivered", "opened", "clicked", "failed", "bounced", "suppres
 
 
 # Where a policy parks what is unknown, the end is a dead letter for an operator, and no status.
+NO_OTHER = ("SELECT p.notification_id FROM dispatcher.ledger p JOIN dispatcher.ledger o ON o.notification_id = p.notification_id"
+            " AND o.vendor <> p.vendor AND o.attempt < p.attempt WHERE p.state = 'parked' AND (o.code IS NOT NULL OR o.unknown_count > 0)")
 PARKED = "SELECT DISTINCT notification_id FROM dispatcher.ledger WHERE state = 'parked'"
 
 
@@ -107,9 +109,14 @@ class Ledger:
         """Unknown at a vendor, and the route's policy sends nothing again: it may be in no mailbox."""
         return {i for i in self.unknown & set(self.accepted) if policy_of(self.accepted[i]) in NEVER_AGAIN}
 
+    def rightly_parked(self):
+        """By the policy, or no vendor is left to fail over to: it is at one, and the only other one has refused it or may have it too."""
+        left = {row[0] for row in self.world.postgres.query(NO_OTHER)}
+        return {i for i in self.parked if policy_of(self.accepted[i]) == "park" or policy_of(self.accepted[i]) == "failover" and i in left}
+
     def check_vendors(self, twice):
         self.note("doubled although the route's policy sends nothing again", sorted(i for i in twice if policy_of(self.accepted[i]) in NEVER_AGAIN))
-        self.note("parked although the route's policy is another", sorted(i for i in self.parked if policy_of(self.accepted[i]) != "park"))
+        self.note("parked although the route's policy is another", sorted(self.parked - self.rightly_parked()))
         keyed = self.vendors.get("resend", {"kept": {}})["kept"]
         self.note("twice at the vendor that knows keys", sorted(i for i, times in keyed.items() if len(times) > 1))
         for name, double in self.vendors.items():

@@ -65,7 +65,7 @@ def _ledger(kept=None, status="sent", reason=None, unknown=(), permanent=None, h
     audit = {"accepted": len(accepted), **ended, "in_flight": 0, "lost": 0, "findings": [{"id": i, "what": "unknown"} for i in unknown]}
     world = types.SimpleNamespace(
         run_cli=lambda *words, **_: types.SimpleNamespace(returncode=0, stdout=json.dumps(audit)),
-        postgres=types.SimpleNamespace(query=lambda sql, *_: [(i,) for i in parked] if "parked" in sql else rows))
+        postgres=types.SimpleNamespace(query=lambda sql, *_: [] if "o.code" in sql else [(i,) for i in parked] if "parked" in sql else rows))
     mailbox = {"kept": kept or {}, "permanent": permanent or {}, "hurt": hurt or {}}
     return Ledger(world, {i: address or f"{i}@x" for i in accepted}, mailbox, vendors)
 

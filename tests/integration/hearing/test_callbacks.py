@@ -406,6 +406,19 @@ def test_a_report_about_no_mail_of_ours_is_a_dead_letter(pipeline, caller, nats)
     assert message in pipeline.cli("dlq", "list", "--json")
 
 
+def test_another_tenants_vendor_says_nothing_about_our_mail(pipeline, caller, sns, nats):
+    notification = sent(pipeline, "shared@example.com")
+    pipeline.cli("tenant", "put", "rival", "--name", "Rival", "--sender", "hello@rival.test", "--sender-name", "Rival")
+    rival = Caller(pipeline, sns, "resend", tenant="rival")
+    rival.call(notification, "bounced", to="shared@example.com")
+    wait_until(lambda: messages(nats, "STATUS", "ntf.status.rival.email.bounced") == 1, 20, "what the rival's vendor said, as the rival's own")
+    ours = caller("resend")
+    assert ours.post(ours.made(notification, "bounced"), path=rival.path)[0] == 401, "our vendor's signature at the rival's address"
+    assert pipeline.status(pipeline.send("shared@example.com"), wait="sent")["status"] == "sent", "the rival suppressed an address of ours"
+    ours.call(notification, "delivered")
+    assert pipeline.status(notification, wait="delivered")["status"] == "delivered", "a bounce would outrank it"
+
+
 def test_what_vendors_said_is_shown_in_their_words_with_the_key_that_fitted(pipeline, caller):
     notification = sent(pipeline)
     caller("sparkpost").call(notification, "delivered")
