@@ -58,6 +58,18 @@ def test_what_the_callers_shell_says_is_not_for_the_installation_of_up():
     assert up.index("forget_callers_settings\n") < up.index('"$DATA/bin/stentor'), "before any program is run"
 
 
+def test_a_process_whose_settings_are_other_ones_now_is_started_again(tmp_path):
+    """A release that has new settings and the same programs would else run on with the old ones."""
+    up = (LOCAL / "up").read_text()
+    before = re.search(r"^settings_before=.*$", up, re.M)[0]
+    after = up[up.index("# What runs with other settings"):up.index("sed -n 's/^\\(.*[^ ]\\)  *kept$")]
+    (tmp_path / "etc").mkdir()
+    for name in ("ingest", "renderer", "dispatcher"):
+        (tmp_path / f"etc/{name}.conf").write_text("STENTOR_LOG_FORMAT=json\n")
+    said = lib(f'stop() {{ echo "$1 $2"; }}; {before}\necho STENTOR_VENDOR_ADDRESSES=loopback >>"$DATA/etc/dispatcher.conf"\n{after}', STENTOR_DATA=str(tmp_path))
+    assert said == "dispatcher stentor-dispatcher\n"
+
+
 def test_a_mail_server_of_the_operator_gets_no_first_mail(tmp_path):
     """`up` kept STENTOR_SMTP_URL and then failed, since its first mail had gone there and not into the mailbox."""
     do("init", "files", "--folder", tmp_path / "etc", "--renew", *UP)
