@@ -184,7 +184,7 @@ static bool check_head(CallbackEndpoint *endpoint, HttpRequest *http, const Call
             endpoint->master, route->tenant, str_from(route->vendor->name), route->capability)) {
         answer_rejected(
             endpoint, http, route, REJECT_CAPABILITY,
-            "the path is not one that `stentor inbound url` has shown");
+            "the path is not one that `stentor inbound url VENDOR` has shown");
         return false;
     }
     if (!has_headers(route->vendor, http)) {
@@ -204,7 +204,8 @@ bool callback_admit(CallbackEndpoint *endpoint, HttpRequest *request)
         metric_add(endpoint->refused, 1);
         http_problem(
             request, 404, "not-found", "Not found", NULL,
-            "the path is /v1/inbound/<tenant>/<vendor>/<capability>, as `stentor inbound url` "
+            "the path is /v1/inbound/<tenant>/<vendor>/<capability>, as `stentor inbound url "
+            "VENDOR` "
             "shows it");
         return false;
     }

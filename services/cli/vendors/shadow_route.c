@@ -87,10 +87,11 @@ static bool read_account(Cli *cli, ApiClient *client, Target *target, const char
             arena_str(cli->arena, str_from(key)),
             arena_str(cli->arena, str_from(json_string_value(value)))};
     }
-    return found != NULL ||
-           error_set(
-               err, ERROR_PERMANENT, "%s has no credential%s%s (HINT: stentor credential put)",
-               target->api->name, name[0] != '\0' ? " " : " that is active", name);
+    return found != NULL || error_set(
+                                err, ERROR_PERMANENT,
+                                "%s has no credential%s%s (HINT: stentor credential put VENDOR "
+                                "NAME --reference REF)",
+                                target->api->name, name[0] != '\0' ? " " : " that is active", name);
 }
 
 static bool read_target(Shadow *shadow, ApiClient *client, const json_t *vendor, Error *err)
