@@ -29,7 +29,7 @@ class Local:
     def bash(self, words):
         """As in a shell of the operator's, in the root of the source."""
         environment = {**self.pipeline.cli_environment(), "PATH": f"{BIN}:{os.environ['PATH']}", "STENTOR_DATA": str(self.data),
-                       "STENTOR_CREDENTIAL_DIRS": str(self.data / "etc/credentials")}
+                       "STENTOR_CREDENTIAL_DIRS": str(self.data / "etc/credentials"), "STENTOR_VENDOR_ADDRESSES": "loopback"}
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", words], cwd=HOME, env=environment, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -118,7 +118,8 @@ def test_the_credential_is_accepted_and_another_token_is_not(local):
     before = secret.read_text()
     try:
         secret.write_text("another\n")
-        done = local.pipeline.run_cli("channel", "test", "postmark", "demo", STENTOR_CREDENTIAL_DIRS=local.data / "etc/credentials", merged=True)
+        done = local.pipeline.run_cli("channel", "test", "postmark", "demo", STENTOR_CREDENTIAL_DIRS=local.data / "etc/credentials",
+                                      STENTOR_VENDOR_ADDRESSES="loopback", merged=True)
         assert done.returncode == 1 and "refused" in done.stdout and "401" in done.stdout
     finally:
         secret.write_text(before)
