@@ -126,5 +126,6 @@ def test_resend_error_email_integration_event_sends_a_failed_mail_again(shop):
     shop.nats.publish(f"evt.{TENANT}.ResendErrorEmailIntegrationEvent",
                       json.dumps(envelope("ResendErrorEmailIntegrationEvent", {"notificationId": notification, "requestedBy": "ops"})).encode(),
                       uuid.uuid4().hex, ENVELOPE)
-    assert pipeline.status(notification, wait="sent")["status"] == "sent"
+    # Not `--wait sent`: until the resend is in history the notification has ended, as failed.
+    wait_until(lambda: pipeline.status(notification)["status"] == "sent", 30, "the mail that was sent again")
     assert pipeline.postgres.query("SELECT requested_by FROM ingest.resends WHERE notification_id = %s", notification) == [("ops",)]
