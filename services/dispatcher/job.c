@@ -270,6 +270,51 @@ static bool gather_files(
     return true;
 }
 
+// What the mail carries beside its content, into job->dress. false: *ret_code and err say why;
+// ERROR_CANCELLED: a key is being read.
+static bool make_dress(
+    Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content, Str from,
+    const char **ret_code, Error *err)
+{
+    const DressWant want = {
+        .rules = &opening->rules->dress,
+        .domains = directory_send_domains(opening->directory),
+        .rendered = job->rendered,
+        .from = from,
+        .list_id = str_from(content->list_id),
+        .arena = job->delivery->arena,
+    };
+    if (dress_make(&want, &job->dress, err)) {
+        return true;
+    }
+    bool unreadable = err->kind == ERROR_TRANSIENT || err->kind == ERROR_CANCELLED;
+    *ret_code = unreadable ? "dkim_key_unreadable" : *ret_code;
+    if (err->kind == ERROR_CANCELLED && !opening->patient) {
+        err->kind = ERROR_TRANSIENT; // its reading takes too long
+    }
+    return false;
+}
+
+static bool fill_envelope(Job *job, const MimeMail *mime, const Copies *copies, Error *err)
+{
+    Arena *arena = job->delivery->arena;
+    bool from_utf8 = false;
+    bool reply_utf8 = false;
+    if (!mail_address_check("from", mime->from, &from_utf8, err) ||
+        (mime->reply_to.len > 0 &&
+         !mail_address_check("reply_to", mime->reply_to, &reply_utf8, err))) {
+        return false;
+    }
+    job->mail.from =
+        job->dress.return_path.len > 0 ? job->dress.return_path : arena_str(arena, mime->from);
+    job->mail.envid = job->dress.token;
+    job->mail.to = arena_str(arena, mime->to);
+    job->mail.copies = copies->envelope;
+    job->mail.copy_count = copies->count;
+    job->mail.utf8 = job->mail.utf8 || from_utf8 || reply_utf8 || copies->utf8;
+    return true;
+}
+
 static bool compose(
     Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content, const From *from,
     const Stentor__V1__Address *address, const char **ret_code, Error *err)
@@ -300,20 +345,7 @@ static bool compose(
         .date_us =
             job->rendered->rendered_at_us, // of the event, so that a resend is equal byte by byte
     };
-    const DressWant want = {
-        .rules = &opening->rules->dress,
-        .domains = directory_send_domains(opening->directory),
-        .rendered = job->rendered,
-        .from = from->address,
-        .list_id = str_from(content->list_id),
-        .arena = arena,
-    };
-    if (!dress_make(&want, &job->dress, err)) {
-        bool unreadable = err->kind == ERROR_TRANSIENT || err->kind == ERROR_CANCELLED;
-        *ret_code = unreadable ? "dkim_key_unreadable" : *ret_code;
-        if (err->kind == ERROR_CANCELLED && !opening->patient) {
-            err->kind = ERROR_TRANSIENT; // its reading takes too long
-        }
+    if (!make_dress(job, opening, content, from->address, ret_code, err)) {
         return false;
     }
     dress_put_on(&job->dress, &mime);
@@ -321,20 +353,9 @@ static bool compose(
     if (!mime_compose(&mime, opening->buf, err)) {
         return false;
     }
-    bool from_utf8 = false;
-    bool reply_utf8 = false;
-    if (!mail_address_check("from", mime.from, &from_utf8, err) ||
-        (mime.reply_to.len > 0 &&
-         !mail_address_check("reply_to", mime.reply_to, &reply_utf8, err))) {
+    if (!fill_envelope(job, &mime, copies, err)) {
         return false;
     }
-    job->mail.from =
-        job->dress.return_path.len > 0 ? job->dress.return_path : arena_str(arena, mime.from);
-    job->mail.envid = job->dress.token;
-    job->mail.to = arena_str(arena, mime.to);
-    job->mail.copies = copies->envelope;
-    job->mail.copy_count = copies->count;
-    job->mail.utf8 = job->mail.utf8 || from_utf8 || reply_utf8 || copies->utf8;
     if (vendors_want_message(&job->route) &&
         !dress_sign(
             &job->dress, buf_view(opening->buf), mime.date_us, arena, &job->mail.message, err)) {
