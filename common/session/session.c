@@ -31,9 +31,17 @@ static bool explain_refusal(const Session *session, Error *err)
     return false;
 }
 
+// The loop's clock stood still while its caller worked with Postgres or a file: without this a
+// request would be late before it is sent.
+static void set_clock(Session *session)
+{
+    uv_update_time(&session->loop);
+}
+
 bool session_run(Session *session, int timeout_ms, Error *err)
 {
     session->timed_out = false;
+    set_clock(session);
     if (timeout_ms > 0) {
         uv_timer_start(&session->timer, on_timer_fired, (uint64_t)timeout_ms, 0);
     }
@@ -160,6 +168,7 @@ static void on_publish_acked(void *ctx, const Error *err, uint64_t sequence, boo
 bool session_publish(Session *session, const BusOut *out, uint64_t *ret_sequence, Error *err)
 {
     PublishWait publish = {.wait = {.session = session}};
+    set_clock(session);
     bus_publish(session->bus, out, on_publish_acked, &publish);
     if (!session_wait(&publish.wait, err)) {
         return error_wrap(err, "publish on '%s'", out->subject);
@@ -189,6 +198,7 @@ bool session_request(
     Session *session, const char *subject, Str payload, Arena *arena, Str *ret_reply, Error *err)
 {
     RequestWait request = {.wait = {.session = session}, .arena = arena};
+    set_clock(session);
     bus_request(session->bus, subject, payload, REQUEST_TIMEOUT_MS, on_request_reply, &request);
     if (!session_wait(&request.wait, err)) {
         return error_wrap(err, "request to '%s'", subject);
@@ -202,6 +212,7 @@ bool session_get_message(
     Error *err)
 {
     RequestWait request = {.wait = {.session = session}, .arena = arena};
+    set_clock(session);
     get_message(session->bus, query, on_request_reply, &request);
     if (!session_wait(&request.wait, err)) {
         return error_wrap(err, "stream '%s'", query->stream);

@@ -37,7 +37,6 @@ static void add_stream(Doctor *doctor, LogStand *stand, const char *stream, uint
     }
     uint64_t next = stored + 1 > state->first ? stored + 1 : state->first;
     stand->waiting += state->last - next + 1;
-    uv_update_time(&doctor->session.loop); // Postgres has blocked it
     (void)stream_stored_at(
         &doctor->session, doctor->cli->arena, stream, next, topology_stream(stream)->subjects,
         &at_us, &ignored);

@@ -57,7 +57,6 @@ static const char *find_failure(
     Arena *arena = doctor->cli->arena;
     Error err = {0};
     bool same = true;
-    uv_update_time(&doctor->session.loop); // Postgres has blocked it
     if (!stream_same(&doctor->session, arena, stream, &row->place, state, &same, &err)) {
         return arena_cstr(arena, str_from(err.text));
     }

@@ -43,7 +43,6 @@ static bool ask_stream(Rebuild *rebuild, int index, Error *err)
 
 bool rebuild_ask_streams(Rebuild *rebuild, Error *err)
 {
-    uv_update_time(&rebuild->session.loop); // Postgres has blocked it: no request is late by that
     for (int i = 0; i < rebuild->stream_count; i++) {
         if (!ask_stream(rebuild, i, err)) {
             return false;
