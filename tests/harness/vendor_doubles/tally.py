@@ -98,9 +98,12 @@ class Tally(Double):
         if fault is Fault.HANG_BEFORE:
             self._cut_all()
 
-    def summary(self):
-        return {"mails": len(self.kept), "again": sum(len(times) > 1 for times in self.kept.values()), "requests": self.requests.number,
-                "faults": dict(self.met), "wrong": self.wrong}
+    def summary(self, whole=False):
+        """whole: with the times of each mail, too. Requests are answered meanwhile, so it takes the double's lock."""
+        with self.lock:
+            said = {"mails": len(self.kept), "again": sum(len(times) > 1 for times in self.kept.values()), "requests": self.requests.number,
+                    "faults": dict(self.met), "wrong": list(self.wrong)}
+            return {**said, "kept": {key: list(times) for key, times in self.kept.items()}} if whole else said
 
 
 async def obey(doubles, command):
@@ -114,7 +117,7 @@ async def obey(doubles, command):
     elif command["do"] == "well":
         double.misbehave(None, 0.0)
     elif command["do"] == "write":
-        Path(command["path"]).write_text(json.dumps({name: {**double.summary(), "kept": double.kept} for name, double in doubles.items()}))
+        Path(command["path"]).write_text(json.dumps({name: double.summary(whole=True) for name, double in doubles.items()}))
     return {name: double.summary() for name, double in doubles.items()}
 
 
