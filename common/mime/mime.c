@@ -437,15 +437,33 @@ static bool check(const MimeMail *mail, Error *err)
     return true;
 }
 
+static bool refuse_length(Error *err)
+{
+    return error_set(
+        err, ERROR_PERMANENT, "the e-mail is longer than %d bytes", (int)MIME_BYTES_MAX);
+}
+
+bool mime_check(const MimeMail *mail, Buf *scratch, Error *err)
+{
+    if (!check(mail, err) || !check_files(mail, err)) {
+        return false;
+    }
+    buf_clear(scratch);
+    if (!write_headers(mail, scratch, err)) {
+        return false;
+    }
+    size_t len = scratch->len + mail->html.len + mail->text.len;
+    for (size_t i = 0; i < mail->file_count; i++) {
+        len += mail->files[i].bytes.len / 3 * 4;
+    }
+    return len <= MIME_BYTES_MAX || refuse_length(err);
+}
+
 bool mime_compose(const MimeMail *mail, Buf *out, Error *err)
 {
     if (!check(mail, err) || !check_files(mail, err) || !write_headers(mail, out, err)) {
         return false;
     }
     write_body(mail, out);
-    if (out->full) {
-        return error_set(
-            err, ERROR_PERMANENT, "the e-mail is longer than %d bytes", (int)MIME_BYTES_MAX);
-    }
-    return true;
+    return !out->full || refuse_length(err);
 }

@@ -55,6 +55,9 @@ typedef struct MimeMail {
 
 // Appends the whole message. ERROR_PERMANENT names the wrong header and quotes no personal data.
 bool mime_compose(const MimeMail *mail, Buf *out, Error *err);
+// Whether mime_compose() takes it, without the message: for a vendor that is given the fields. It
+// clears the scratch and uses it for the headers. The same errors.
+bool mime_check(const MimeMail *mail, Buf *scratch, Error *err);
 
 // May List-Unsubscribe-Post go with this unsubscribe_url?
 bool mime_takes_one_click(Str url);

@@ -350,13 +350,15 @@ static bool compose(
     }
     dress_put_on(&job->dress, &mime);
     buf_clear(opening->buf);
-    if (!mime_compose(&mime, opening->buf, err)) {
+    // Most vendors with HTTP APIs take the fields: writing the message was 15 us of a mail of 4 KB.
+    bool whole = vendors_want_message(&job->route);
+    if (!(whole ? mime_compose : mime_check)(&mime, opening->buf, err)) {
         return false;
     }
     if (!fill_envelope(job, &mime, copies, err)) {
         return false;
     }
-    if (vendors_want_message(&job->route) &&
+    if (whole &&
         !dress_sign(
             &job->dress, buf_view(opening->buf), mime.date_us, arena, &job->mail.message, err)) {
         return false;

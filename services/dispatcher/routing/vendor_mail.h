@@ -5,7 +5,7 @@
 
 #include "services/dispatcher/job.h"
 
-// Of a mail that mime_compose() has taken: so no value can begin a header of its own. The vendor's
+// Of a mail that mime_check() has taken: so no value can begin a header of its own. The vendor's
 // key and what belongs to one attempt is filled in when it is sent (vendor_mail_claim).
 VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime);
 // Fills in what the claim says: key and attempt. The same key always has the same attempt, so the

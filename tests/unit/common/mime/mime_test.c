@@ -33,6 +33,7 @@ static void expect_mail(const MimeMail *mail, const char *expected)
     buf_init(&out, MIME_BYTES_MAX);
     assert_true(mime_compose(mail, &out, &err));
     assert_string_equal(buf_c(&out), expected);
+    assert_true(mime_check(mail, &out, &err));
     buf_done(&out);
 }
 
@@ -42,6 +43,10 @@ static void expect_refused(const MimeMail *mail, const char *text)
     Error err = {0};
     buf_init(&out, MIME_BYTES_MAX);
     assert_false(mime_compose(mail, &out, &err));
+    assert_int_equal(err.kind, ERROR_PERMANENT);
+    assert_string_equal(err.text, text);
+    err = (Error){0};
+    assert_false(mime_check(mail, &out, &err));
     assert_int_equal(err.kind, ERROR_PERMANENT);
     assert_string_equal(err.text, text);
     buf_done(&out);
