@@ -17,11 +17,16 @@ def event(event_type, event_id, at, data):
     return {"specversion": "1.0", "id": event_id, "type": event_type, "time": at.isoformat(), "data": data}
 
 
-def ends(pipeline, address, mails, timeout=30):
-    """That many mails to the address, and no more of them a second after the clock has nothing left that is due soon."""
+def due_within(pipeline, event_type, span):
+    """How much work of the type's events the clock holds that is due by then. Their ids begin with the type: other files' work waits there too."""
+    work = "SELECT count(*) FROM digest_flusher.due_work WHERE starts_with(source_event_id, %s) AND due_at < now() + %s::interval"
+    return pipeline.postgres.query(work, event_type, span)[0][0]
+
+
+def ends(pipeline, event_type, address, mails, timeout=30):
+    """How many mails to the address, at least that many, when the clock holds nothing more of the type's events that is due soon."""
     wait_until(lambda: len(mails_to(pipeline, address)) >= mails, timeout, f"{mails} mails to {address}")
-    soon = "SELECT count(*) FROM digest_flusher.due_work WHERE due_at < now() + interval '1 hour'"
-    wait_until(lambda: pipeline.postgres.query(soon)[0][0] == 0, timeout, "the clock's last row")
+    wait_until(lambda: due_within(pipeline, event_type, "1 hour") == 0, timeout, "the clock's last row")
     return len(mails_to(pipeline, address))
 
 
@@ -46,7 +51,7 @@ def test_three_dunning_steps_of_one_event_and_one_template_are_three_mails(pipel
     data = guest()
     for _ in range(2):  # a repeat makes nothing new
         handled(pipeline, nats, publish(nats, event_type, event(event_type, event_type, NOW(timezone.utc), data)))
-    assert ends(pipeline, data["guest"]["email"], 3) == 3
+    assert ends(pipeline, event_type, data["guest"]["email"], 3) == 3
 
 
 def test_a_second_trigger_that_would_send_nothing_is_refused_with_the_reason(pipeline):
@@ -90,6 +95,7 @@ def test_a_moved_date_leaves_one_reminder_at_the_new_date(pipeline, nats, order)
     assert NOW(timezone.utc) >= due
     wait_until(lambda: ended(pipeline, event_type) == 2, 20, "two superseded ones")
     assert waiting(pipeline, f"{trigger}/s1") == [] and len(waiting(pipeline, f"{trigger}/s2")) == 1
+    assert (due_within(pipeline, event_type, "1 hour"), due_within(pipeline, event_type, "2 days")) == (0, 1)  # the neighbour's
 
 
 @pytest.mark.parametrize("moved,mails", [(timedelta(days=-3), 0), (timedelta(minutes=-5), 1)], ids=["long past", "just past"])
@@ -102,7 +108,7 @@ def test_a_date_that_moved_into_the_past_leaves_no_reminder_of_the_old_one(pipel
         stay = {"stay": {"id": "s1", "start": (NOW(timezone.utc) + days).isoformat()}}
         handled(pipeline, nats, publish(nats, event_type, event(event_type, f"{event_type}-{n}", made + timedelta(seconds=n), {**data, **stay})))
     wait_until(lambda: ended(pipeline, event_type) == 1, 20, "the superseded one")
-    assert ends(pipeline, data["guest"]["email"], mails) == mails and waiting(pipeline, f"{trigger}/s1") == []
+    assert ends(pipeline, event_type, data["guest"]["email"], mails) == mails and waiting(pipeline, f"{trigger}/s1") == []
 
 
 def test_a_repeat_of_an_old_event_without_a_time_does_not_end_the_newer_one(pipeline, nats):
@@ -137,7 +143,7 @@ def test_a_trigger_that_does_not_wait_sends_each_event_of_a_subject(pipeline, na
     data = guest(ticket="t1")
     for n in range(3):
         handled(pipeline, nats, publish(nats, event_type, data, event_id=f"{event_type}-{n}"))
-    assert ends(pipeline, data["guest"]["email"], 3) == 3
+    assert ends(pipeline, event_type, data["guest"]["email"], 3) == 3
 
 
 # ---- crashes --------------------------------------------------------------------------------------------------------------
@@ -165,7 +171,7 @@ def test_kills_leave_one_reminder_for_each_subject_at_its_last_date():
         handled(pipeline, nats, ack)
         assert NOW(timezone.utc) < due, "too slow to tell anything"
         wait_until(lambda: ended(pipeline, event_type) == stays, 40, "the superseded ones")
-        assert ends(pipeline, new, stays, 60) == stays and mails_to(pipeline, old) == []
+        assert ends(pipeline, event_type, new, stays, 60) == stays and mails_to(pipeline, old) == []
         assert len({str(mail["Subject"]) for mail in mails_to(pipeline, new)}) == stays
         nats.close()
     finally:
