@@ -18,7 +18,7 @@
 // Text results: this is one row for a reader, not a hot path. The timeline is made by Postgres from
 // the columns.
 // Both are merged with what came after their period was archived, as the projection would merge.
-static const char find_sql[] =
+static const char find_head_sql[] =
     "SELECT json_build_object('id', id, 'tenant', tenant_id, 'channel', channel, 'status', status, "
     "'category', category,"
     "  'priority', priority, 'template', template, 'template_version', template_version, "
@@ -28,15 +28,22 @@ static const char find_sql[] =
     "  'copy_of', copy_of, 'copies', (SELECT json_agg(c.id ORDER BY c.id)"
     "    FROM archiver.notifications c WHERE c.created_at = $1::timestamptz AND c.copy_of = n.id"
     "    AND c.tenant_id = n.tenant_id),"
-    // What waited in the window was `scheduled` first, the digest never was.
-    "  'digest_window_id', digest_window_id, 'taken_up_by', (SELECT min(d.id)"
+    "  'digest_window_id', digest_window_id, ";
+
+// Any month may hold them, and to plan for every partition takes 50 ms of Postgres' CPU time: only
+// what has a window asks. What waited in the window was `scheduled` first, the digest never was.
+static const char digest_sql[] =
+    "'taken_up_by', (SELECT min(d.id)"
     "    FROM archiver.notifications d WHERE n.status = 'superseded'"
     "    AND d.digest_window_id = n.digest_window_id AND d.tenant_id = n.tenant_id"
     "    AND d.scheduled_at IS NULL AND d.created_at >= $1::timestamptz),"
     "  'takes_up', (SELECT json_agg(d.id ORDER BY d.id) FROM archiver.notifications d"
     "    WHERE n.scheduled_at IS NULL AND d.digest_window_id = n.digest_window_id"
-    "    AND d.tenant_id = n.tenant_id AND d.status = 'superseded'),"
-    "  'timeline', (SELECT json_agg(json_build_object('status', s, 'at',"
+    "    AND d.tenant_id = n.tenant_id AND d.status = 'superseded')";
+static const char no_digest_sql[] = "'taken_up_by', NULL, 'takes_up', NULL";
+
+static const char find_tail_sql[] =
+    ",  'timeline', (SELECT json_agg(json_build_object('status', s, 'at',"
     "      to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')) ORDER BY n)"
     "    FROM (VALUES (1, 'queued', queued_at), (2, 'scheduled', scheduled_at), (3, 'rendered', "
     "rendered_at), (4, 'sent', sent_at),"
@@ -83,9 +90,10 @@ static const char find_sql[] =
 
 // How far it is, and no more: asked every 50 ms while waiting, so of one month's partition alone.
 static const char state_sql[] =
-    "SELECT (array_agg(status ORDER BY status_rank DESC))[1] FROM ("
-    " SELECT status, status_rank FROM archiver.notifications WHERE created_at = $1::timestamptz"
-    " AND id = $2 UNION ALL SELECT status, status_rank FROM archiver.late_notifications"
+    "SELECT (array_agg(status ORDER BY status_rank DESC))[1], max(digest_window_id) FROM ("
+    " SELECT status, status_rank, digest_window_id FROM archiver.notifications"
+    " WHERE created_at = $1::timestamptz AND id = $2 UNION ALL"
+    " SELECT status, status_rank, digest_window_id FROM archiver.late_notifications"
     " WHERE created_at = $1::timestamptz AND id = $2) AS b HAVING count(*) > 0";
 
 static bool set_tenant(PGconn *conn, const char *tenant, Error *err)
@@ -138,6 +146,17 @@ static PGresult *ask(PGconn *conn, const char *sql, const char *id, Error *err)
     return res;
 }
 
+static PGresult *find(PGconn *conn, const char *id, bool has_window, Error *err)
+{
+    Buf sql;
+    buf_init(&sql, 8192);
+    buf_printf(
+        &sql, "%s%s%s", find_head_sql, has_window ? digest_sql : no_digest_sql, find_tail_sql);
+    PGresult *res = ask(conn, buf_c(&sql), id, err);
+    buf_done(&sql);
+    return res;
+}
+
 static const char unit_sql[] =
     "SELECT id FROM archive.units WHERE kind = 'notifications' AND class = $2 AND starts_at <= "
     "$1::timestamptz AND ends_at > $1::timestamptz AND state IN ('removing', 'removed', 'expired')";
@@ -173,17 +192,19 @@ static PGresult *wait_for(
     PGconn *conn, const char *id, const char *wanted, int64_t timeout_s, Error *err)
 {
     int64_t until_us = clock_mono_us() + timeout_s * 1000000;
-    bool over = wanted == NULL;
+    bool over = false;
+    bool has_window = false;
     while (!over) {
         PGresult *state = ask(conn, state_sql, id, err);
-        over = err->kind != ERROR_NONE || clock_mono_us() > until_us ||
+        over = err->kind != ERROR_NONE || wanted == NULL || clock_mono_us() > until_us ||
                (state != NULL && is_far_enough(PQgetvalue(state, 0, 0), wanted));
+        has_window = state != NULL && !PQgetisnull(state, 0, 1);
         PQclear(state);
         if (!over) {
             nanosleep(&(struct timespec){.tv_nsec = 50 * 1000000}, NULL);
         }
     }
-    return err->kind == ERROR_NONE ? ask(conn, find_sql, id, err) : NULL;
+    return err->kind == ERROR_NONE ? find(conn, id, has_window, err) : NULL;
 }
 
 static void print_attempt(const json_t *attempt)
