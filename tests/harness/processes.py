@@ -3,10 +3,12 @@
 import contextlib
 import os
 import random
+import select
 import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -174,6 +176,7 @@ class Postgres(Process):
         self.durable = durable
         self.bin = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: int(p.parent.name))[-1]
         self.data = self.folder / "data"
+        self.kept, self.keeping = None, threading.Lock()  # the connection of query(), and who uses it
 
     def user(self):
         return "postgres" if os.getuid() == 0 else None
@@ -247,17 +250,63 @@ class Postgres(Process):
                    database=name)
 
     def query(self, sql, *params, role="postgres", database="stentor", tenant=None):
-        import psycopg2
-        connection = psycopg2.connect(self.url(role, database))
+        """Rows. What it sets in its session ends with it: role, settings, locks."""
+        if (role, database, tenant) != ("postgres", "stentor", None) or not self.keeping.acquire(blocking=False):
+            self.let_go()
+            return self.query_once(sql, params, role, database, tenant)
         try:
-            connection.autocommit = True
+            return self.query_kept(sql, params)
+        finally:
+            self.keeping.release()
+
+    def query_once(self, sql, params, role, database, tenant):
+        connection = self.connect(role, database)
+        try:
             with connection.cursor() as cursor:
                 if tenant is not None:
                     cursor.execute("SELECT set_config('app.tenant_id', %s, false)", (tenant,))
-                cursor.execute(sql, params or None)
-                return cursor.fetchall() if cursor.description else []
+                return self.rows(cursor, sql, params)
         finally:
             connection.close()
+
+    def query_kept(self, sql, params):
+        """By the connection of the last one, unless that has ended: a new one reads the catalogue of 600 partitions first, 5 to 24 ms of CPU time."""
+        if self.kept is None or self.kept.closed or select.select([self.kept], [], [], 0)[0]:
+            self.close_kept()
+            self.kept = self.connect("postgres", "stentor")
+        try:
+            cursor = self.kept.cursor()
+            found = self.rows(cursor, sql, params)
+        except BaseException:
+            self.close_kept()
+            raise
+        try:
+            cursor.execute("DISCARD ALL")
+        except self.kept.Error:  # the server died just now
+            self.close_kept()
+        return found
+
+    def let_go(self):
+        """A database with a connection can be no template, nor be renamed."""
+        if self.keeping.acquire(blocking=False):
+            self.close_kept()
+            self.keeping.release()
+
+    def close_kept(self):
+        if self.kept is not None:
+            self.kept.close()
+            self.kept = None
+
+    def connect(self, role, database):
+        import psycopg2
+        connection = psycopg2.connect(self.url(role, database))
+        connection.autocommit = True
+        return connection
+
+    @staticmethod
+    def rows(cursor, sql, params):
+        cursor.execute(sql, params or None)
+        return cursor.fetchall() if cursor.description else []
 
 
 class Nats(Process):
