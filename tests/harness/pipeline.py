@@ -9,6 +9,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.harness.nats_client import NatsClient
 from tests.harness.processes import BIN, HOME, SERVICES, Nats, Nginx, Postgres, Service, free_port, wait_until
 from tests.harness.smtp import Mailbox
 
@@ -177,6 +178,21 @@ class Pipeline:
     def status(self, notification_id, wait=None, timeout=30):
         words = ["status", notification_id, "--json"] + (["--wait", wait, "--timeout", str(timeout)] if wait else [])
         return json.loads(self.cli(*words))
+
+    def wait_config(self, sequence, *services):
+        """Until each replica of the services that runs has been sent CONFIG up to there; what NATS sends it later comes after that."""
+        client = NatsClient(self.nats.port)
+
+        def current(service):
+            readers = json.loads(client.request("$JS.API.CONSUMER.LIST.CONFIG"))["consumers"] or []
+            # One that asks for nothing is of a process that has ended.
+            seen = [reader["delivered"]["stream_seq"] for reader in readers if reader["name"].startswith(f"stentor-{service}-") and reader["num_waiting"]]
+            return seen and min(seen) >= sequence
+
+        try:
+            wait_until(lambda: all(map(current, services)), 20, f"CONFIG {sequence} reaching {services}")
+        finally:
+            client.close()
 
     def put_endless(self):
         """Puts a template that nothing but the renderer finds at fault (more rounds than it may take); what to send with it."""

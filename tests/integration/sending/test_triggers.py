@@ -26,13 +26,18 @@ FAST = {"STENTOR_DISPATCHER_LEASE_MS": "4000", "STENTOR_RETRY_LADDER": "1,1,1,1,
 
 def call(pipeline, method, path, body=None, key=None, headers=None):
     """(status, parsed body) of the API."""
+    status, _, answer = call_with_headers(pipeline, method, path, body, key, headers)
+    return status, answer
+
+
+def call_with_headers(pipeline, method, path, body=None, key=None, headers=None):
     connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=30)
     raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     try:
         connection.request(method, path, raw, {"Authorization": f"Bearer {key or pipeline.key}", **(headers or {})})
         answer = connection.getresponse()
         text = answer.read()
-        return answer.status, json.loads(text) if text else None
+        return answer.status, answer.headers, json.loads(text) if text else None
     finally:
         connection.close()
 
@@ -46,14 +51,10 @@ def put_trigger(pipeline, event_type, name="t", key=None, **fields):
     """Puts a trigger that sends 'welcome' to guest.email and waits until ingest knows it; returns its key."""
     trigger = f"{name}-{event_type.rsplit('.', 1)[-1]}"
     body = {"event_type": event_type, "template": "welcome", "resolver": "address:guest.email", "name_path": "guest.name", **fields}
-    status, answer = call(pipeline, "PUT", f"/v1/triggers/{trigger}", body, key=key)
+    status, headers, answer = call_with_headers(pipeline, "PUT", f"/v1/triggers/{trigger}", body, key=key)
     assert status == 200, answer
-    wait_until(lambda: same(call(pipeline, "GET", f"/v1/triggers/{trigger}", key=key)[1], answer), 20, "the trigger reaching ingest")
+    pipeline.wait_config(int(headers["ETag"].strip('"')), "ingest", "gateway")
     return trigger
-
-
-def same(seen, put):
-    return seen is not None and seen.get("updated_at") == put["updated_at"]
 
 
 def guest(**fields):
