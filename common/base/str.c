@@ -98,6 +98,32 @@ ptrdiff_t str_find(Str s, char c)
     return at == NULL ? -1 : at - s.ptr;
 }
 
+bool str_contains(Str s, Str part)
+{
+    while (part.len > 0 && s.len >= part.len) {
+        ptrdiff_t at = str_find(str_slice(s, 0, s.len - part.len + 1), part.ptr[0]);
+        if (at < 0) {
+            return false;
+        }
+        s = str_slice(s, (size_t)at, s.len);
+        if (str_starts(s, part)) {
+            return true;
+        }
+        s = str_slice(s, 1, s.len);
+    }
+    return false;
+}
+
+bool str_contains_nocase(Str s, Str part)
+{
+    for (size_t i = 0; part.len > 0 && i + part.len <= s.len; i++) {
+        if (str_eq_nocase(str_slice(s, i, i + part.len), part)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool str_split(Str *rest, char sep, Str *ret_token)
 {
     if (rest->ptr == NULL) {

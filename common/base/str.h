@@ -50,6 +50,8 @@ bool str_ends(Str s, Str suffix);
 Str str_slice(Str s, size_t from, size_t to); // clamped
 Str str_trim(Str s);                          // ASCII white space
 ptrdiff_t str_find(Str s, char c);            // -1: not there
+bool str_contains(Str s, Str part);           // false when `part` is empty
+bool str_contains_nocase(Str s, Str part);    // the same; ASCII only
 // Cuts *rest at the next `sep`: *ret_token is what stood before it. false when *rest was used up.
 bool str_split(Str *rest, char sep, Str *ret_token);
 // Decimal, optional '-', whole slice, no overflow.

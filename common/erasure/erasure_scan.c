@@ -75,33 +75,16 @@ bool erasure_scan_tables(ErasureScan *scan, PGconn *pg, Error *err)
 
 // ---- bytes ----
 
-static bool holds(Str bytes, Str wanted)
-{
-    const char *at = bytes.ptr;
-    const char *end = bytes.ptr + bytes.len;
-    while (wanted.len > 0 && (size_t)(end - at) >= wanted.len) {
-        at = memchr(at, wanted.ptr[0], (size_t)(end - at) - wanted.len + 1);
-        if (at == NULL) {
-            return false;
-        }
-        if (memcmp(at, wanted.ptr, wanted.len) == 0) {
-            return true;
-        }
-        at++;
-    }
-    return false;
-}
-
 void erasure_look_at(const ErasureScan *scan, ErasurePlace *place, Str bytes)
 {
     bool sealed = false, readable = false, in_clear = false;
     for (size_t i = 0; i < scan->field_count; i++) {
-        bool named = holds(bytes, scan->fields[i].bytes);
+        bool named = str_contains(bytes, scan->fields[i].bytes);
         sealed |= named;
         readable |= named && scan->fields[i].key_exists;
     }
     for (size_t i = 0; i < scan->text_count; i++) {
-        in_clear |= holds(bytes, scan->texts[i]);
+        in_clear |= str_contains(bytes, scan->texts[i]);
     }
     place->looked_at++;
     place->sealed += sealed;

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/buf.h"
 #include "common/codec/hash.h"
@@ -11,26 +10,10 @@
 
 enum { FORM_MAX = 128 * 1024 * 1024, BOUNDARY_HEX = 32, TRIES_MAX = 100 };
 
-static bool holds(Str text, Str part)
-{
-    const char *at = text.ptr, *end = text.ptr + text.len;
-    while ((size_t)(end - at) >= part.len) {
-        at = memchr(at, part.ptr[0], (size_t)(end - at) - part.len + 1);
-        if (at == NULL) {
-            return false;
-        }
-        if (memcmp(at, part.ptr, part.len) == 0) {
-            return true;
-        }
-        at++;
-    }
-    return false;
-}
-
 static bool any_holds(const MultipartField *fields, size_t count, Str part)
 {
     for (size_t i = 0; i < count; i++) {
-        if (holds(fields[i].value, part)) {
+        if (str_contains(fields[i].value, part)) {
             return true;
         }
     }

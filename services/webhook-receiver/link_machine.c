@@ -38,16 +38,6 @@ static const char *const AGENTS[] = {
     "facebookexternalhit",
 };
 
-static bool holds(Str text, Str wanted)
-{
-    for (size_t i = 0; i + wanted.len <= text.len; i++) {
-        if (str_eq_nocase(str_slice(text, i, i + wanted.len), wanted)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 // Apple's Mail Privacy Protection says "Mozilla/5.0" and no more.
 static bool is_machine_agent(Str agent)
 {
@@ -56,7 +46,7 @@ static bool is_machine_agent(Str agent)
         return true;
     }
     for (size_t i = 0; i < sizeof AGENTS / sizeof *AGENTS; i++) {
-        if (holds(name, str_from(AGENTS[i]))) {
+        if (str_contains_nocase(name, str_from(AGENTS[i]))) {
             return true;
         }
     }
@@ -65,8 +55,9 @@ static bool is_machine_agent(Str agent)
 
 bool link_visit_is_machine(const LinkVisit *visit, int64_t soon_us)
 {
-    return !str_eq(visit->method, STR("GET")) || holds(visit->purpose, STR("prefetch")) ||
-           visit->age_us < soon_us || is_machine_agent(visit->user_agent);
+    return !str_eq(visit->method, STR("GET")) ||
+           str_contains_nocase(visit->purpose, STR("prefetch")) || visit->age_us < soon_us ||
+           is_machine_agent(visit->user_agent);
 }
 
 bool link_bursts_note(LinkBursts *bursts, Str notification_id, uint32_t link, int64_t now_us)

@@ -24,26 +24,17 @@ bool opt_out_is_path(Str path)
     return str_starts(path, PATH);
 }
 
-static bool holds(Str text, Str wanted)
-{
-    for (size_t i = 0; i + wanted.len <= text.len; i++) {
-        if (str_eq(str_slice(text, i, i + wanted.len), wanted)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool opt_out_is_one_click(Str body)
 {
-    return holds(body, STR("List-Unsubscribe")) && holds(body, STR("One-Click"));
+    return str_contains(body, STR("List-Unsubscribe")) && str_contains(body, STR("One-Click"));
 }
 
 // ---- answers ----
 
 static bool wants_page(const HttpRequest *http)
 {
-    return str_eq(http->method, STR("GET")) || holds(http_header(http, "Accept"), STR("text/html"));
+    return str_eq(http->method, STR("GET")) ||
+           str_contains(http_header(http, "Accept"), STR("text/html"));
 }
 
 // `inside` is our own HTML: no part of the request is ever shown.

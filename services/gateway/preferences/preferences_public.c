@@ -56,20 +56,10 @@ bool preferences_is_path(Str path)
 
 // ---- answers ----
 
-static bool holds(Str text, Str wanted)
-{
-    for (size_t i = 0; i + wanted.len <= text.len; i++) {
-        if (str_eq_nocase(str_slice(text, i, i + wanted.len), wanted)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool wants_json(const HttpRequest *http)
 {
-    return holds(http_header(http, "Accept"), STR("application/json")) ||
-           holds(http_header(http, "Content-Type"), STR("application/json"));
+    return str_contains_nocase(http_header(http, "Accept"), STR("application/json")) ||
+           str_contains_nocase(http_header(http, "Content-Type"), STR("application/json"));
 }
 
 static void answer_choices(Visit *visit, bool stored)
@@ -375,7 +365,7 @@ static void answer_malformed(Visit *visit, const Problem *problem)
 static bool read_wanted(Visit *visit)
 {
     HttpRequest *http = visit->http;
-    if (!holds(http_header(http, "Content-Type"), STR("application/json"))) {
+    if (!str_contains_nocase(http_header(http, "Content-Type"), STR("application/json"))) {
         Problem problem = {
             .status = 400,
             .slug = "invalid-body",

@@ -34,6 +34,29 @@ static void slices_are_clamped(void **state)
     assert_int_equal(str_slice((Str){NULL, 0}, 1, 2).len, 0);
 }
 
+static void a_part_is_found_wherever_it_stands(void **state)
+{
+    (void)state;
+    assert_true(str_contains(STR("aab"), STR("ab")));
+    assert_true(str_contains(STR("ab"), STR("ab")));
+    assert_true(str_contains(STR("xaby"), STR("ab")));
+    assert_false(str_contains(STR("xAby"), STR("ab")));
+    assert_true(str_contains_nocase(STR("xAby"), STR("aB")));
+    assert_true(str_contains_nocase(STR("yAB"), STR("ab")));
+    assert_false(str_contains(STR("ba"), STR("ab")));
+    assert_false(str_contains(STR("a"), STR("ab")));
+    assert_false(str_contains_nocase(STR("a"), STR("ab")));
+    assert_false(str_contains((Str){NULL, 0}, STR("a")));
+}
+
+static void an_empty_part_is_found_nowhere(void **state)
+{
+    (void)state;
+    assert_false(str_contains(STR("ab"), STR("")));
+    assert_false(str_contains_nocase(STR("ab"), STR("")));
+    assert_false(str_contains((Str){NULL, 0}, (Str){NULL, 0}));
+}
+
 static void starts_ends_trim_and_find(void **state)
 {
     (void)state;
@@ -161,6 +184,8 @@ int main(void)
         cmocka_unit_test(comparing_is_bytewise_and_shorter_first),
         cmocka_unit_test(slices_are_clamped),
         cmocka_unit_test(starts_ends_trim_and_find),
+        cmocka_unit_test(a_part_is_found_wherever_it_stands),
+        cmocka_unit_test(an_empty_part_is_found_nowhere),
         cmocka_unit_test(splitting_gives_each_token_once),
         cmocka_unit_test(numbers_are_whole_and_in_range),
         cmocka_unit_test(a_c_string_must_fit),
