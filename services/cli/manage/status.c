@@ -158,10 +158,12 @@ static PGresult *find(PGconn *conn, const char *id, bool has_window, Error *err)
 }
 
 static const char unit_sql[] =
-    "SELECT id FROM archive.units WHERE kind = 'notifications' AND class = $2 AND starts_at <= "
+    "SELECT id, state FROM archive.units WHERE kind = 'notifications' AND class = $2 AND starts_at "
+    "<= "
     "$1::timestamptz AND ends_at > $1::timestamptz AND state IN ('removing', 'removed', 'expired')";
 
-// The unit whose tables its row would be in, had they not been removed. NULL: they are there.
+// The unit whose tables its row would be in, had they not been removed, and its state. NULL: they
+// are there.
 static PGresult *find_unit(PGconn *conn, const char *id)
 {
     int64_t created_ms = 0;
@@ -300,14 +302,31 @@ static void fail_status(const char *wanted, Error *err)
     buf_done(&names);
 }
 
+// How to see what is in an archived unit: a unit in grace is not restored (unit_restore.c), and of
+// an expired one the objects are deleted.
+static const char *hint_of(const Cli *cli, const PGresult *unit)
+{
+    const char *id = PQgetvalue(unit, 0, 0);
+    const char *state = PQgetvalue(unit, 0, 1);
+    if (strcmp(state, "removed") == 0) {
+        return arena_printf(cli->arena, "HINT: stentor archive restore %s", id);
+    }
+    return strcmp(state, "removing") == 0
+               ? arena_printf(
+                     cli->arena,
+                     "it is in its grace and cannot be restored yet; HINT: stentor archive show %s "
+                     "--rows 100",
+                     id)
+               : "its retention is over";
+}
+
 static int fail_unknown(const Cli *cli, const char *id, const PGresult *unit)
 {
     if (unit != NULL) {
         return cli_fail_as(
             cli, EXIT_NOT_FOUND,
-            "'%s': notifications of its time and class are archived in unit '%s' (HINT: stentor "
-            "archive restore %s)",
-            id, PQgetvalue(unit, 0, 0), PQgetvalue(unit, 0, 0));
+            "'%s': notifications of its time and class are archived in unit '%s' (%s)", id,
+            PQgetvalue(unit, 0, 0), hint_of(cli, unit));
     }
     return cli_fail_as(
         cli, EXIT_NOT_FOUND,
@@ -346,8 +365,8 @@ int cmd_status(Cli *cli)
     }
     if (res != NULL && unit != NULL) {
         cli_note(
-            cli, "what came before is archived (HINT: stentor archive restore %s)",
-            PQgetvalue(unit, 0, 0));
+            cli, "what came before is archived in unit '%s' (%s)", PQgetvalue(unit, 0, 0),
+            hint_of(cli, unit));
     }
     if (res != NULL && !is_far_enough(PQgetvalue(res, 0, 1), wanted)) {
         result = cli_fail_as(
