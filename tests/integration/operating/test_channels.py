@@ -183,6 +183,17 @@ def test_a_tenants_own_vendor_is_listed_beside_the_platforms(pipeline, hotel):
     assert shared["of"] == "platform" and not shared["usable"] and shared["status"] == "active"
 
 
+def test_the_list_shows_what_can_send_or_was_stopped_and_names_the_rest_in_a_line(pipeline, hotel):
+    put_credential(pipeline, hotel, "listed")
+    pipeline.cli("credential", "promote", "sendgrid", "listed", tenant=hotel)
+    pipeline.cli("channel", "suspend", "mailgun", "--reason", "contract ended", tenant=hotel)
+    lines = pipeline.cli("channel", "list", tenant=hotel).splitlines()
+    vendors = [line.split()[1:3] for line in lines[1:-1]]
+    assert ["smtp", "platform"] in vendors and ["sendgrid", "tenant"] in vendors and ["mailgun", "tenant"] in vendors and len(vendors) == 3, lines
+    assert lines[-1].startswith("no credential: ") and "postmark" in lines[-1], lines
+    assert not {"smtp", "sendgrid", "mailgun"} & {name.strip(" ,") for name in lines[-1].split()}, lines
+
+
 @pytest.mark.parametrize("words, says", [
     (["suspend", "pigeon", "--reason", "x"], "vendor 'pigeon'"),
     (["suspend", "smtp", "--reason", " "], "required"),
