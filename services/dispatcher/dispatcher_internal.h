@@ -127,6 +127,9 @@ void next_after(Job *job, const SendResult *result); // SENDING
 void next_taken_over(Job *job);                      // CLAIMED: the process before may have sent it
 void next_moved(Job *job);                           // CLAIMED, at the next vendor
 void next_not_moved(Job *job);                       // MOVING
+// The vendor that works now and follows in the route, when the attempt is to be repeated there.
+// Empty: it is not, or the route is not known here any more (a redelivery).
+Str next_fallback(const Job *job);
 
 // move.c
 void move_add(Job *job, size_t target); // MOVING, to that one of route.targets

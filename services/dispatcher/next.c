@@ -37,6 +37,15 @@ static bool find_other(const Job *job, int64_t now_us, size_t *ret)
     return false;
 }
 
+Str next_fallback(const Job *job)
+{
+    size_t other = 0;
+    bool falls_back =
+        str_eq(job->row.next_step, STR("fallback")) && find_other(job, clock_now_us(), &other);
+    return falls_back ? vendor_ledger_place(job->route.targets[other], STR_EMPTY).vendor
+                      : STR_EMPTY;
+}
+
 // ---- recorded ----
 
 static void record_deferred(Job *job, const SendResult *result, int64_t due_us, const char *step)

@@ -53,30 +53,45 @@ void outcomes_redeliver(Job *job, int64_t delay_ms)
     }
 }
 
+// NULL: no line.
+static const char *log_event_of(const LedgerRow *row)
+{
+    switch (row->state) {
+    case LEDGER_SENT:
+        return row->vendor.len > 0 ? "a mail was sent" : NULL;
+    case LEDGER_DEFERRED:
+        return str_eq(row->next_step, STR("fallback"))
+                   ? "an attempt to send a mail failed; it goes to another vendor next"
+                   : "an attempt to send a mail failed; it will be repeated";
+    case LEDGER_FAILED:
+        return "an attempt to send a mail failed; it will not be repeated";
+    case LEDGER_PARKED:
+        return "a mail waits for an operator: its outcome is unknown";
+    case LEDGER_NONE:
+    case LEDGER_CLAIMED:
+        break;
+    }
+    return NULL;
+}
+
 static void log_attempt(const Job *job)
 {
     const LedgerRow *row = &job->row;
-    static const char *const events[] = {
-        [LEDGER_SENT] = "a mail was sent",
-        [LEDGER_DEFERRED] = "an attempt to send a mail failed; it will be repeated",
-        [LEDGER_FAILED] = "an attempt to send a mail failed; it will not be repeated",
-        [LEDGER_PARKED] = "a mail waits for an operator: its outcome is unknown",
-    };
-    bool known =
-        (size_t)row->state < sizeof events / sizeof events[0] && events[row->state] != NULL;
+    const char *event = log_event_of(row);
     LogLevel level = row->state == LEDGER_SENT ? LOG_INFO : LOG_WARN;
-    if (!known || (row->state == LEDGER_SENT && row->vendor.len == 0) ||
-        !log_takes_notification(level)) {
+    if (event == NULL || !log_takes_notification(level)) {
         return;
     }
     char reply[JOB_REPLY_MAX];
+    Str next = next_fallback(job);
     mask_addresses(row->reply, reply, sizeof reply);
-    LOG(level, events[row->state], log_str("tenant", job->row_key->tenant),
+    LOG(level, event, log_str("tenant", job->row_key->tenant),
         log_str("notification", job->row_key->notification_id),
         log_text("correlation", job->rendered->meta->correlation_id),
         log_int("attempt", job->row_key->attempt), log_str("vendor", row->vendor),
         log_str("code", row->code), log_str("enhanced_code", row->enhanced),
-        log_text("reply", reply));
+        log_text("reply", reply),
+        next.len > 0 ? log_str("next_vendor", next) : (LogField){.type = LOG_END});
 }
 
 void outcomes_publish(Job *job)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mails through vendors with HTTP APIs, and what happens when one fails: the next one of the route has the mail at once, the ledger says at
 which vendor it is, and what may have been sent is sent again only where a policy says so."""
+import json
+
 import pytest
 
 from tests.harness.pipeline import Pipeline
@@ -101,6 +103,9 @@ def test_what_the_first_vendor_refuses_for_now_goes_to_the_second_as_the_next_at
     assert postmark.mails == [] and len(sendgrid.mails) == 1
     rungs = world.pipeline.postgres.query("SELECT rung FROM dispatcher.ledger WHERE notification_id = %s AND attempt = 1", notification)
     assert rungs == [(0,)], "it used a rung of the ladder"
+    said = [json.loads(line) for line in world.dispatcher.log.read_text().splitlines() if notification in line]
+    (failed,) = [line for line in said if line["event"].startswith("an attempt to send a mail failed")]
+    assert failed["event"].endswith("it goes to another vendor next") and (failed["vendor"], failed["next_vendor"]) == ("postmark", "sendgrid")
 
 
 def test_without_retry_in_fallback_on_it_waits_for_the_first_vendor(world):
