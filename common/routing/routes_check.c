@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
+#include "common/base/buf.h"
 #include "common/base/id.h"
 #include "common/http/client/guard.h"
 #include "common/routing/routes.h"
 #include "common/vendor/vendor_api.h"
 
-enum { DOMAIN_MAX = 253, SETTING_NAME_MAX = 32, SETTING_VALUE_MAX = 512, SETTLE_MAX_MS = 3600000 };
+enum {
+    DOMAIN_MAX = 253,
+    SETTING_NAME_MAX = 32,
+    SETTING_VALUE_MAX = 512,
+    KNOWN_SETTINGS_MAX = 1024,
+    SETTLE_MAX_MS = 3600000,
+};
 
 bool routing_is_vendor(Str vendor)
 {
@@ -183,20 +190,6 @@ static bool has_setting(const CredentialEntry *credential, const char *name)
     return false;
 }
 
-// What a vendor's API may need beside the secret; a name that is misspelled would change nothing.
-static bool is_setting(Str name)
-{
-    static const char *const names[] = {"base_url",      "bounce_domain",  "configuration_set",
-                                        "domain",        "message_stream", "region",
-                                        "session_token", "subaccount",     "test_from"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (str_eq(name, str_from(names[i]))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 // A part of the address that the vendor is called at.
 static bool is_host(Str text)
 {
@@ -220,6 +213,46 @@ static bool check_base_url(const char *url, Error *err)
                err, ERROR_PERMANENT, "settings.base_url: %s; a secret is not sent there", why.text);
 }
 
+static bool is_among(const char *const *names, const char *name)
+{
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// "base_url, region, configuration_set"
+static void list_settings(const VendorApi *api, Buf *out)
+{
+    const char *const *lists[] = {api->needs, api->settings};
+    buf_printf(out, "base_url");
+    for (size_t n = 0; n < 2; n++) {
+        for (size_t i = 0; lists[n] != NULL && lists[n][i] != NULL; i++) {
+            buf_printf(out, ", %s", lists[n][i]);
+        }
+    }
+}
+
+// A name that is misspelled, or another vendor's, would change nothing.
+static bool check_setting_name(const CredentialEntry *credential, const char *name, Error *err)
+{
+    const VendorApi *api = vendor_find(str_from(credential->vendor));
+    if (api == NULL || strcmp(name, "base_url") == 0 || is_among(api->needs, name) ||
+        is_among(api->settings, name)) {
+        return true;
+    }
+    Buf known;
+    buf_init(&known, KNOWN_SETTINGS_MAX);
+    list_settings(api, &known);
+    (void)error_set(
+        err, ERROR_PERMANENT, "settings.%s: %s has no such setting; it has %s", name, api->name,
+        buf_c(&known));
+    buf_done(&known);
+    return false;
+}
+
 static bool check_settings(const CredentialEntry *credential, Error *err)
 {
     if (credential->n_settings > CREDENTIAL_SETTINGS_MAX) {
@@ -238,12 +271,8 @@ static bool check_settings(const CredentialEntry *credential, Error *err)
                 err, ERROR_PERMANENT, "settings.%s: at most %d bytes on one line", setting->name,
                 SETTING_VALUE_MAX);
         }
-        if (!is_setting(str_from(setting->name))) {
-            return error_set(
-                err, ERROR_PERMANENT,
-                "settings.%s: no such setting; base_url, region, domain and the others that "
-                "common/vendor/README.md names",
-                setting->name);
+        if (!check_setting_name(credential, setting->name, err)) {
+            return false;
         }
         bool host = str_eq(str_from(setting->name), STR("region")) ||
                     str_eq(str_from(setting->name), STR("domain"));

@@ -4,10 +4,13 @@
 
 enum { BODY_TEXT_MAX = 5 * 1024 * 1024 }; // of HtmlBody and of TextBody
 
+static const char *const optional[] = {"message_stream", NULL};
+
 const VendorApi postmark_api = {
     .name = "postmark",
     .channel = CHANNEL_EMAIL,
     .base_url = "https://api.postmarkapp.com",
+    .settings = optional,
     .message_max = 10 * 1024 * 1024,
     .recipients_max = 50,
     .build = postmark_build,

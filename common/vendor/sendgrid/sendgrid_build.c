@@ -2,10 +2,13 @@
 #include "common/vendor/sendgrid/sendgrid.h"
 #include "common/vendor/vendor_build.h"
 
+static const char *const optional[] = {"test_from", NULL};
+
 const VendorApi sendgrid_api = {
     .name = "sendgrid",
     .channel = CHANNEL_EMAIL,
     .base_url = "https://api.sendgrid.com",
+    .settings = optional,
     .message_max = 30 * 1024 * 1024,
     .recipients_max = 1000,
     .build = sendgrid_build,

@@ -9,12 +9,14 @@
 enum { SIGNED_MAX = 4, AUTHORIZATION_MAX = 4096 };
 
 static const char *const needs[] = {"region", NULL};
+static const char *const optional[] = {"configuration_set", "bounce_domain", "session_token", NULL};
 
 const VendorApi ses_api = {
     .name = "ses",
     .channel = CHANNEL_EMAIL,
     .base_url = "https://email.{region}.amazonaws.com",
     .needs = needs,
+    .settings = optional,
     .needs_id = true,
     .whole = true,
     .message_max = 40 * 1024 * 1024,

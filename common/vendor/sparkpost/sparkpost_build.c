@@ -2,10 +2,13 @@
 #include "common/vendor/sparkpost/sparkpost.h"
 #include "common/vendor/vendor_build.h"
 
+static const char *const optional[] = {"bounce_domain", "subaccount", NULL};
+
 const VendorApi sparkpost_api = {
     .name = "sparkpost",
     .channel = CHANNEL_EMAIL,
     .base_url = "https://api.sparkpost.com",
+    .settings = optional,
     .whole = true,
     .message_max = 20 * 1024 * 1024,
     .recipients_max = 1000,

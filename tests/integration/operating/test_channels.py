@@ -93,7 +93,7 @@ def test_a_secret_is_never_taken_nor_shown(pipeline, hotel):
     (["smtp", "main", "--reference", "env:KEY"], "STENTOR_SMTP_PASSWORD_FILE"),
     (["sendgrid", "main", "--reference", "env:KEY", "--set", "base_url=http://vendor.example"], "the URL must begin with https://"),
     (["sendgrid", "main", "--reference", "env:KEY", "--set", "region"], "--set is not NAME=VALUE"),
-    (["postmark", "main", "--reference", "env:KEY", "--set", "message_strem=news"], "no such setting; base_url, region, domain and the others that common/vendor/README.md names, field settings.message_strem"),
+    (["postmark", "main", "--reference", "env:KEY", "--set", "message_strem=news"], "postmark has no such setting; it has base_url, message_stream, field settings.message_strem"),
     (["mailgun", "main", "--reference", "env:KEY", "--set", "domain=x/../y"], "letters, digits, '.' and '-' only, field settings.domain"),
     (["ses", "main", "--reference", "env:KEY", "--key-id", "AKIA", "--set", "region=evil.example/#"], "letters, digits, '.' and '-' only, field settings.region"),
 ])

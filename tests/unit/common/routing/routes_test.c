@@ -387,14 +387,15 @@ static void a_degraded_vendor_gets_a_tenth_of_its_weight_or_goes_last(void **sta
     assert_string_equal(picked(world, NULL, 0, degraded), "smtp sendgrid");
 }
 
-static bool takes_base_url(World *world, const char *url, Error *err)
+static bool takes_setting(
+    World *world, const char *vendor, const char *name, const char *value, Error *err)
 {
     Stentor__V1__VendorSetting setting;
     Stentor__V1__VendorSetting *settings[] = {&setting};
     stentor__v1__vendor_setting__init(&setting);
-    setting.name = pb_borrow("base_url");
-    setting.value = pb_borrow(url);
-    CredentialEntry *entry = new_credential(world, "acme", "sendgrid", "main");
+    setting.name = pb_borrow(name);
+    setting.value = pb_borrow(value);
+    CredentialEntry *entry = new_credential(world, "acme", vendor, "main");
     entry->settings = settings;
     entry->n_settings = 1;
     return credential_entry_check(entry, err);
@@ -415,12 +416,33 @@ static void a_secret_goes_to_no_host_in_clear(void **state)
         "ftp://localhost/",
         "https://169.254.169.254/latest"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        assert_true(takes_base_url(world, good[i], &err));
+        assert_true(takes_setting(world, "sendgrid", "base_url", good[i], &err));
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_false(takes_base_url(world, bad[i], &err));
+        assert_false(takes_setting(world, "sendgrid", "base_url", bad[i], &err));
         assert_int_equal(err.kind, ERROR_PERMANENT);
         assert_non_null(strstr(err.text, "settings.base_url: "));
+    }
+}
+
+static void a_setting_of_another_vendor_is_refused_with_those_of_its_own(void **state)
+{
+    World *world = *state;
+    static const struct {
+        const char *vendor, *name, *says;
+    } rows[] = {
+        {"postmark", "message_stream", ""},
+        {"postmark", "base_url", ""},
+        {"postmark", "region",
+         "settings.region: postmark has no such setting; it has base_url, message_stream"},
+        {"resend", "subaccount",
+         "settings.subaccount: resend has no such setting; it has base_url"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Error err = {0};
+        bool good = takes_setting(world, rows[i].vendor, rows[i].name, "https://localhost", &err);
+        assert_int_equal(good, rows[i].says[0] == '\0');
+        assert_string_equal(err.text, rows[i].says);
     }
 }
 
@@ -519,6 +541,7 @@ int main(void)
         TEST(at_most_max_vendors_meet_one_mail),
         TEST(a_degraded_vendor_gets_a_tenth_of_its_weight_or_goes_last),
         TEST(a_secret_goes_to_no_host_in_clear),
+        TEST(a_setting_of_another_vendor_is_refused_with_those_of_its_own),
         TEST(a_wrong_credential_is_refused_with_its_field),
         TEST(a_wrong_route_is_refused_with_its_field_and_the_earlier_one_stays),
     };
