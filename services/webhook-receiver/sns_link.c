@@ -39,7 +39,9 @@ typedef struct Fetch {
 SnsLink *sns_link_new(uv_loop_t *loop, const char *origin, Error *err)
 {
     SnsLink *link = xcalloc(1, sizeof *link);
-    link->http = http_client_new(loop, &(HttpClientOptions){0}, err);
+    const HttpGuard guard = {0}; // public addresses, and https
+    link->http = http_client_new(
+        loop, &(HttpClientOptions){.guard = origin[0] == '\0' ? &guard : NULL}, err);
     if (link->http == NULL) {
         free(link);
         return NULL;

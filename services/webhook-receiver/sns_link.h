@@ -11,7 +11,8 @@
 
 typedef struct SnsLink SnsLink;
 
-// origin: "http://127.0.0.1:9000" instead of https://sns.<region>.amazonaws.com; empty: that one.
+// origin: "http://127.0.0.1:9000" instead of https://sns.<region>.amazonaws.com, wherever it is;
+// empty: that one, at public addresses only.
 SnsLink *sns_link_new(uv_loop_t *loop, const char *origin, Error *err);
 void sns_link_free(SnsLink *link, void (*on_freed)(void *ctx), void *ctx);
 
