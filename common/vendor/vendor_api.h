@@ -61,7 +61,7 @@ typedef struct VendorMail {
 typedef struct VendorAccount {
     Str name;   // the credential's
     Str id;     // the public half, where there is one: SES's access key id; empty elsewhere
-    Str secret; // never logged
+    Str secret; // never logged; more than a key where the vendor's folder says so (ses/ses_key.h)
     const VendorPair *settings;
     size_t setting_count;
 } VendorAccount;

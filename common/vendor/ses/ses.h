@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Amazon SES, API v2: SendEmail with the whole mail (Content.Raw), signed with Signature Version 4.
-// The credential's id is the access key's. Settings: region; configuration_set (needed for events),
-// session_token, bounce_domain (return paths in it become FeedbackForwardingEmailAddress). No
-// idempotency keys, and it cannot be asked: EmailTags come back in its events.
-// Source: docs.aws.amazon.com/ses/latest/APIReference-V2, SendEmail and GetAccount.
+// The credential's id is the access key's, its secret the secret access key, or both with a session
+// token (ses_key.h). Settings: region; configuration_set (needed for events), bounce_domain (return
+// paths in it become FeedbackForwardingEmailAddress). No idempotency keys, and it cannot be asked:
+// EmailTags come back in its events. Source: docs.aws.amazon.com/ses/latest/APIReference-V2,
+// SendEmail and GetAccount.
 #pragma once
 
 #include "common/vendor/vendor_api.h"

@@ -4,12 +4,13 @@
 #include <assert.h>
 
 #include "common/storage/sigv4.h"
+#include "common/vendor/ses/ses_key.h"
 #include "common/vendor/vendor_build.h"
 
 enum { SIGNED_MAX = 4, AUTHORIZATION_MAX = 4096 };
 
 static const char *const needs[] = {"region", NULL};
-static const char *const optional[] = {"configuration_set", "bounce_domain", "session_token", NULL};
+static const char *const optional[] = {"configuration_set", "bounce_domain", NULL};
 
 const VendorApi ses_api = {
     .name = "ses",
@@ -87,11 +88,11 @@ static Str hex_hash(Str body, Arena *arena)
 
 // Puts the date, the session's token and the signature behind the request's own headers.
 static void sign(
-    VendorRequest *request, const VendorAccount *account, Str region, int64_t now_us, Arena *arena)
+    VendorRequest *request, const SesKey *ses, Str region, int64_t now_us, Arena *arena)
 {
     char *stamp = arena_alloc(arena, SIGV4_STAMP_SIZE);
     sigv4_stamp(now_us, stamp);
-    Str token = vendor_setting(account, STR("session_token"));
+    Str token = ses->token;
     Str host, path;
     split_url(request->url, &host, &path);
     SigV4Pair headers[SIGNED_MAX] = {{STR("host"), host}, {STR("x-amz-date"), str_from(stamp)}};
@@ -110,7 +111,7 @@ static void sign(
         .header_count = count,
         .payload = hex_hash(request->body, arena),
         .at_us = now_us};
-    const SigV4Key key = {&sigv4_aws, account->id, account->secret, region, STR("ses")};
+    const SigV4Key key = {&sigv4_aws, ses->account.id, ses->account.secret, region, STR("ses")};
     Buf value;
     buf_init(&value, AUTHORIZATION_MAX);
     sigv4_authorization(&key, &canonical, &value);
@@ -140,7 +141,9 @@ bool ses_build(
     VendorRequest *ret, Error *err)
 {
     Str region;
-    if (!vendor_check_mail(&ses_api, mail, account, err) ||
+    SesKey ses;
+    if (!ses_key_read(account, arena, &ses, err) ||
+        !vendor_check_mail(&ses_api, mail, &ses.account, err) ||
         !begin(account, "POST", "/v2/email/outbound-emails", arena, ret, &region, err)) {
         return false;
     }
@@ -153,7 +156,7 @@ bool ses_build(
     vendor_json_put_some(
         root, "ConfigurationSetName", vendor_setting(account, STR("configuration_set")));
     vendor_set_json(ret, root, arena);
-    sign(ret, account, region, now_us, arena);
+    sign(ret, &ses, region, now_us, arena);
     return true;
 }
 
@@ -161,10 +164,12 @@ bool ses_test(
     const VendorAccount *account, int64_t now_us, Arena *arena, VendorRequest *ret, Error *err)
 {
     Str region;
-    if (!vendor_check_account(&ses_api, account, err) ||
+    SesKey ses;
+    if (!ses_key_read(account, arena, &ses, err) ||
+        !vendor_check_account(&ses_api, &ses.account, err) ||
         !begin(account, "GET", "/v2/email/account", arena, ret, &region, err)) {
         return false;
     }
-    sign(ret, account, region, now_us, arena);
+    sign(ret, &ses, region, now_us, arena);
     return true;
 }

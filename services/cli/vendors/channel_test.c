@@ -11,7 +11,7 @@
 #include "services/cli/api_client.h"
 #include "services/cli/vendors/secret_here.h"
 
-enum { ANSWER_SHOWN_MAX = 300, CALL_MS = 10000 };
+enum { ANSWER_SHOWN_MAX = 300, CALL_MS = 10000, SECRET_WORD_MIN = 12 };
 
 typedef struct Test {
     Cli *cli;
@@ -112,18 +112,42 @@ static bool call_vendor(Test *test, const VendorRequest *request, Error *err)
     return test->err.kind == ERROR_NONE;
 }
 
+static void hide(char *text, Str secret, Arena *arena)
+{
+    const char *word = arena_cstr(arena, secret);
+    for (char *at = text; secret.len > 0 && (at = strstr(at, word)) != NULL;) {
+        memset(at, '*', secret.len);
+    }
+}
+
+static bool is_between_words(char c)
+{
+    return c == '"' || c == ' ' || c == ',' || c == ':' || (c >= '\t' && c <= '\r');
+}
+
+// A secret of several values: each of them, when it is long enough to be one.
+static void hide_words(char *text, Str secret, Arena *arena)
+{
+    for (size_t begin = 0, i = 0; i <= secret.len; i++) {
+        if (i == secret.len || is_between_words(secret.ptr[i])) {
+            if (i - begin >= SECRET_WORD_MIN) {
+                hide(text, str_slice(secret, begin, i), arena);
+            }
+            begin = i + 1;
+        }
+    }
+}
+
 // What a vendor repeats of a secret is not shown either.
 static const char *shown_body(Test *test)
 {
     Arena *arena = test->cli->arena;
     char *text = arena_cstr(arena, str_slice(buf_view(&test->body), 0, ANSWER_SHOWN_MAX));
-    const char *secret = arena_cstr(arena, test->account.secret);
     for (char *c = text; *c != '\0'; c++) {
         *c = *c == '\n' || *c == '\r' || *c == '\t' ? ' ' : *c;
     }
-    for (char *at = strstr(text, secret); at != NULL; at = strstr(at, secret)) {
-        memset(at, '*', test->account.secret.len);
-    }
+    hide(text, test->account.secret, arena);
+    hide_words(text, test->account.secret, arena);
     return text;
 }
 

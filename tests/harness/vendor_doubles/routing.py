@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vendors of mail for a pipeline: doubles, their credentials and the routes to them, as entries of CONFIG."""
 import itertools
+import json
 import time
 
 from tests.harness.nats_client import NatsClient
@@ -33,21 +34,23 @@ class Routing:
     def put(self, subject, entry):
         self.nats.publish(f"cfg.{subject}", entry.SerializeToString())
 
-    def vendor(self, name, credential):
+    def vendor(self, name, credential, token=""):
+        """token: of an AWS session; the secret is then what a credential_process prints, and CONFIG has another key's id."""
         double = Double(name).start()
         self.doubles.append(double)
         secret = self.pipeline.folder / "credentials" / f"{name}-{credential}"
-        secret.write_text(double.secret)
+        secret.write_text(double.secret if not token else json.dumps(
+            {"Version": 1, "AccessKeyId": double.key_id, "SecretAccessKey": double.secret, "SessionToken": token}, indent=2) + "\n")
         types = self.types
         entry = types.VendorCredential(
-            tenant=TENANT, vendor=name, name=credential, id="chc_01ARZ3NDEKTSV4RRFFQ69G5FAV", reference=f"file:{secret}", key_id=double.key_id,
+            tenant=TENANT, vendor=name, name=credential, id="chc_01ARZ3NDEKTSV4RRFFQ69G5FAV", reference=f"file:{secret}", key_id="AKIABEFORE" if token else double.key_id,
             state=types.CREDENTIAL_STATE_ACTIVE, changed_at_us=int(time.time() * 1e6))
         for key, value in {**double.settings, "base_url": double.base_url}.items():
             entry.settings.add(name=key, value=value)
         self.put(f"credential.{TENANT}.{name}.{credential}", entry)
         return double
 
-    def route(self, *vendors, **fields):
+    def route(self, *vendors, token="", **fields):
         """vendors: names, each with a double of its own, or "smtp". Returns the domain whose mails take it, and the doubles."""
         key = f"r{next(self.numbers)}"
         domain = f"{key}.example"
@@ -55,7 +58,7 @@ class Routing:
         doubles = []
         for step, name in enumerate(vendors):
             credential = "" if name == "smtp" else key
-            doubles.append(None if name == "smtp" else self.vendor(name, credential))
+            doubles.append(None if name == "smtp" else self.vendor(name, credential, token))
             entry.vendors.add(vendor=name, credential=credential, step=step)
         self.put(f"route.{TENANT}.{key}", entry)
         self.wait_routed(domain)

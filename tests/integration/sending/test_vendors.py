@@ -234,3 +234,16 @@ def test_an_address_that_the_vendor_rejects_is_suppressed(world):
     world.routing.wait_rows(notification, (1, "sendgrid", "failed", 0))
     again = world.pipeline.send(to=f"gone@{domain}")
     assert world.pipeline.status(again, wait="suppressed")["status"] == "suppressed"
+
+
+def test_temporary_credentials_of_ses_are_in_the_secret_and_nowhere_else(world):
+    """As an AWS credential_process prints them: the id of the access key changes with the secret, and CONFIG has an earlier one."""
+    token = "IQoJb3JpZ2luX2VjEXAMPLE=="
+    domain, (ses,) = world.routing.route("ses", token=token)
+    notification = world.sent(domain)
+    assert world.routing.rows(notification) == [(1, "ses", "sent", 0)] and not ses.refused
+    headers = ses.requests[-1].headers
+    assert headers["x-amz-security-token"] == token and f"Credential={ses.key_id}/" in headers["authorization"]
+    config = b"".join(path.read_bytes() for path in (world.pipeline.nats.folder / "store").rglob("*.blk"))
+    assert domain.encode() in config and token.encode() not in config
+    assert token not in world.dispatcher.log.read_text()

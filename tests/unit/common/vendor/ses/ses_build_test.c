@@ -11,6 +11,7 @@
 #include "tests/unit/common/vendor/vendor_case.h"
 
 #define SCOPE "AKIDEXAMPLE/20261126/eu-central-1/ses/aws4_request"
+#define SECRET_KEY "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 #define DATA                                                                                       \
     "RnJvbTogU2hvcCA8c2hvcEBleGFtcGxlLmNvbT4NClRvOiBCb2IgPGJvYkBleGFtcGxlLm9yZz4NCk1lc3NhZ2UtSUQ"  \
     "6IDxudGZfMDFNODJYUzg5VkVWNzdWRDhBUzBNQ01IMEJAbWFpbC5leGFtcGxlLmNvbT4NClN1YmplY3Q6IEludm9pY2"  \
@@ -19,14 +20,13 @@
 static const VendorPair settings[] = {
     {{"region", 6}, {"eu-central-1", 12}},
     {{"configuration_set", 17}, {"events", 6}},
-    {{"session_token", 13}, {"TOKEN==", 7}},
     {{"bounce_domain", 13}, {"bounce.example.com", 18}}};
 static const VendorAccount account = {
     .name = {"main", 4},
     .id = {"AKIDEXAMPLE", 11},
-    .secret = {"wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", 40},
+    .secret = {SECRET_KEY, 40},
     .settings = settings,
-    .setting_count = 4};
+    .setting_count = 3};
 
 static void a_whole_mail_is_signed(void **state)
 {
@@ -41,7 +41,13 @@ static void a_whole_mail_is_signed(void **state)
     mail.bcc_count = 1;
     mail.return_path = STR("b+t0k3n@bounce.example.com");
     VendorRequest request;
-    case_build(&ses_api, &mail, &account, arena, &request);
+    VendorAccount temporary = account;
+    temporary.id = STR("AKIDBEFORE"); // the secret's own wins
+    temporary.secret = STR("{\n  \"Version\": 1,\n  \"AccessKeyId\": \"AKIDEXAMPLE\",\n"
+                           "  \"SecretAccessKey\": \"" SECRET_KEY "\",\n"
+                           "  \"SessionToken\": \"TOKEN==\",\n"
+                           "  \"Expiration\": \"2026-11-26T21:00:00Z\"\n}");
+    case_build(&ses_api, &mail, &temporary, arena, &request);
     case_request_is(
         &request, arena, "POST",
         "https://email.eu-central-1.amazonaws.com/v2/email/outbound-emails",
@@ -128,13 +134,13 @@ static void what_is_missing_is_named(void **state)
     bad = account;
     bad.id = STR_EMPTY;
     case_refused(&ses_api, &mail, &bad, ERROR_CONFIG, "the credential 'main' of ses needs an 'id'");
-    VendorPair odd[] = {settings[0], {STR("session_token"), STR("a\r\nX-Evil: 1")}};
+    VendorPair odd[] = {settings[0], {STR("configuration_set"), STR("a\r\nX-Evil: 1")}};
     bad = account;
     bad.settings = odd;
     bad.setting_count = 2;
     case_refused(
         &ses_api, &mail, &bad, ERROR_CONFIG,
-        "the setting 'session_token' of the credential 'main' is not one line of UTF-8");
+        "the setting 'configuration_set' of the credential 'main' is not one line of UTF-8");
     static VendorAddress many[50];
     for (size_t i = 0; i < 50; i++) {
         many[i] = (VendorAddress){STR_EMPTY, STR("a@example.org")};
@@ -146,6 +152,35 @@ static void what_is_missing_is_named(void **state)
         "the mail has 51 recipients in 'to', 'cc' and 'bcc', and ses takes at most 50");
 }
 
+static void a_secret_of_several_values_is_refused_without_being_shown(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *secret, *says;
+    } rows[] = {
+        {"{\"AccessKeyId\": \"A\", \"SessionToken\": \"T0K\"}",
+         "the secret of the credential 'main' of ses is a JSON object without a text "
+         "'SecretAccessKey'"},
+        {"{\"AccessKeyId\": 7, \"SecretAccessKey\": \"S3C\"}",
+         "the secret of the credential 'main' of ses is a JSON object without a text "
+         "'AccessKeyId'"},
+        {"{\"AccessKeyId\": \"A\", \"SecretAccessKey\": \"S3C\", \"SessionToken\": "
+         "\"a\\r\\nX-Evil: 1\"}",
+         "the secret of the credential 'main' of ses is a JSON object without a text "
+         "'SessionToken'"},
+        {"{\"AccessKeyId\": \"A\"",
+         "the secret of the credential 'main' of ses begins with '{' and is no JSON object of at "
+         "most 16384 bytes"},
+        {"S3C\nT0K", "the credential 'main' of ses has a line break in its secret"},
+    };
+    VendorMail mail = case_mail();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        VendorAccount bad = account;
+        bad.secret = str_from(rows[i].secret);
+        case_refused(&ses_api, &mail, &bad, ERROR_CONFIG, rows[i].says);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +189,7 @@ int main(void)
         cmocka_unit_test(the_credential_is_tested_by_get_account),
         cmocka_unit_test(the_usual_port_is_not_signed),
         cmocka_unit_test(what_is_missing_is_named),
+        cmocka_unit_test(a_secret_of_several_values_is_refused_without_being_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
