@@ -122,9 +122,28 @@ static void bind(EVP_CIPHER_CTX *cipher, Str head)
         EVP_CipherUpdate(cipher, NULL, &length, (const unsigned char *)head.ptr, (int)head.len));
 }
 
-static void encrypt(const uint8_t *key, Str head, const Raw *plain, uint8_t *nonce, uint8_t *out)
+bool mail_link_sealer_init(MailLinkSealer *sealer, const MailLinkKey *key, Str tenant, Error *err)
 {
-    EVP_CIPHER_CTX *cipher = seal_cipher_new(key);
+    if (!id_is_tenant(tenant)) {
+        return error_set(err, ERROR_PERMANENT, "link: 'tenant' is not a tenant id");
+    }
+    TenantKeys keys;
+    derive(key, 0, tenant, &keys);
+    *sealer = (MailLinkSealer){.tenant = tenant, .cipher = seal_cipher_new(keys.cipher)};
+    memcpy(sealer->nonce, keys.nonce, sizeof sealer->nonce);
+    OPENSSL_cleanse(&keys, sizeof keys);
+    return true;
+}
+
+void mail_link_sealer_done(MailLinkSealer *sealer)
+{
+    EVP_CIPHER_CTX_free(sealer->cipher);
+    OPENSSL_cleanse(sealer->nonce, sizeof sealer->nonce);
+}
+
+static void encrypt(
+    EVP_CIPHER_CTX *cipher, Str head, const Raw *plain, uint8_t *nonce, uint8_t *out)
+{
     int length = 0;
     evp_must(EVP_CipherInit_ex2(cipher, NULL, NULL, nonce, 1, NULL));
     bind(cipher, head);
@@ -132,24 +151,28 @@ static void encrypt(const uint8_t *key, Str head, const Raw *plain, uint8_t *non
     evp_must((size_t)length == plain->len);
     evp_must(EVP_CipherFinal_ex(cipher, out + length, &length));
     evp_must(EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_GET_TAG, TAG_LEN, out + plain->len));
-    EVP_CIPHER_CTX_free(cipher);
 }
 
-static void make_nonce(const TenantKeys *keys, Str head, const Raw *plain, uint8_t out[NONCE_LEN])
+static void make_nonce(
+    const MailLinkSealer *sealer, Str head, const Raw *plain, uint8_t out[NONCE_LEN])
 {
     uint8_t bound[HEAD_MAX + PLAIN_MAX];
     uint8_t mac[SHA256_LEN];
     memcpy(bound, head.ptr, head.len);
     memcpy(bound + head.len, plain->bytes, plain->len);
-    hmac_sha256(str_of(keys->nonce, sizeof keys->nonce), str_of(bound, head.len + plain->len), mac);
+    hmac_sha256(
+        str_of(sealer->nonce, sizeof sealer->nonce), str_of(bound, head.len + plain->len), mac);
     memcpy(out, mac, NONCE_LEN);
 }
 
 bool mail_link_seal(
-    const MailLinkKey *key, const MailLink *link, char out[MAIL_LINK_TOKEN_SIZE], Error *err)
+    MailLinkSealer *sealer, const MailLink *link, char out[MAIL_LINK_TOKEN_SIZE], Error *err)
 {
     if (!check(link, err)) {
         return false;
+    }
+    if (!str_eq(link->tenant, sealer->tenant)) {
+        return error_set(err, ERROR_PERMANENT, "link: 'tenant' is another one's");
     }
     Raw plain = {.len = 0};
     add_number(&plain, (uint64_t)link->kind, 1);
@@ -163,14 +186,11 @@ bool mail_link_seal(
     add_number(&raw, link->tenant.len, 1);
     add(&raw, link->tenant.ptr, link->tenant.len);
     Str head = str_of(raw.bytes, raw.len);
-    TenantKeys keys;
-    derive(key, 0, link->tenant, &keys);
     uint8_t nonce[NONCE_LEN];
-    make_nonce(&keys, head, &plain, nonce);
+    make_nonce(sealer, head, &plain, nonce);
     add(&raw, nonce, NONCE_LEN);
-    encrypt(keys.cipher, head, &plain, nonce, raw.bytes + raw.len);
+    encrypt(sealer->cipher, head, &plain, nonce, raw.bytes + raw.len);
     raw.len += plain.len + TAG_LEN;
-    OPENSSL_cleanse(&keys, sizeof keys);
     memcpy(out, PREFIX.ptr, PREFIX.len);
     base64url_encode(raw.bytes, raw.len, out + PREFIX.len);
     return true;

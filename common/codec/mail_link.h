@@ -44,9 +44,19 @@ void mail_link_key(const MasterKey *master, MailLinkKey *ret);
 // enough.
 bool mail_link_is_url(Str url);
 
-// ERROR_PERMANENT names the field that does not fit.
+// Seals the links of one tenant: its keys are derived once for all links of a mail.
+typedef struct MailLinkSealer {
+    Str tenant; // borrowed
+    struct evp_cipher_ctx_st *cipher;
+    uint8_t nonce[SHA256_LEN];
+} MailLinkSealer;
+
+// ERROR_PERMANENT: that is no tenant. mail_link_sealer_done() follows only when it is true.
+bool mail_link_sealer_init(MailLinkSealer *sealer, const MailLinkKey *key, Str tenant, Error *err);
+void mail_link_sealer_done(MailLinkSealer *sealer);
+// ERROR_PERMANENT names the field that does not fit; the link's tenant is the sealer's.
 bool mail_link_seal(
-    const MailLinkKey *key, const MailLink *link, char out[MAIL_LINK_TOKEN_SIZE], Error *err);
+    MailLinkSealer *sealer, const MailLink *link, char out[MAIL_LINK_TOKEN_SIZE], Error *err);
 
 // Strings of *ret live in `arena`. ERROR_PERMANENT: it is not one of ours, was altered, or is older
 // than MAIL_LINK_DAYS.

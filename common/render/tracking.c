@@ -14,6 +14,8 @@ typedef struct Rewrite {
     size_t added;
     uint32_t links; // seen, tracked or not: a link's number does not depend on the room
     size_t tracked;
+    bool seals; // `sealer` is made, at the mail's first link
+    MailLinkSealer sealer;
 } Rewrite;
 
 // ---- one link ----
@@ -61,9 +63,9 @@ static bool is_untouched(const Tracking *tracking, Str url)
 }
 
 static bool seal_link(
-    const Tracking *tracking, MailLinkKind kind, uint32_t index, Str url,
-    char out[MAIL_LINK_TOKEN_SIZE])
+    Rewrite *rewrite, MailLinkKind kind, uint32_t index, Str url, char out[MAIL_LINK_TOKEN_SIZE])
 {
+    const Tracking *tracking = rewrite->tracking;
     MailLink link = {
         .kind = kind,
         .tenant = tracking->tenant,
@@ -75,7 +77,9 @@ static bool seal_link(
     if (tracking->who != NULL) {
         memcpy(link.who, tracking->who, MAIL_LINK_WHO_LEN);
     }
-    return mail_link_seal(tracking->key, &link, out, NULL);
+    rewrite->seals = rewrite->seals ||
+                     mail_link_sealer_init(&rewrite->sealer, tracking->key, tracking->tenant, NULL);
+    return rewrite->seals && mail_link_seal(&rewrite->sealer, &link, out, NULL);
 }
 
 // `value` is a slice of the html.
@@ -90,7 +94,7 @@ static void track(Rewrite *rewrite, Str value)
     bool wanted = !text.full && mail_link_is_url(url) && !is_untouched(tracking, url);
     rewrite->links += wanted ? 1 : 0;
     if (wanted && rewrite->links <= TRACKING_LINKS_MAX &&
-        seal_link(tracking, MAIL_LINK_CLICK, rewrite->links, url, token)) {
+        seal_link(rewrite, MAIL_LINK_CLICK, rewrite->links, url, token)) {
         size_t more = tracking->url.len + strlen("/v1/click/") + strlen(token);
         if (rewrite->added + more <= TRACKING_ADDED_MAX) {
             size_t from = (size_t)(value.ptr - rewrite->html.ptr);
@@ -150,7 +154,7 @@ static void add_pixel(Rewrite *rewrite)
     size_t at = html_end_of_body(rewrite->html);
     // A link behind </body> was copied already: then the pixel follows it.
     at = at > rewrite->copied ? at : rewrite->copied;
-    if (!seal_link(tracking, MAIL_LINK_OPEN, 0, STR_EMPTY, token)) {
+    if (!seal_link(rewrite, MAIL_LINK_OPEN, 0, STR_EMPTY, token)) {
         return;
     }
     buf_str(rewrite->out, str_slice(rewrite->html, rewrite->copied, at));
@@ -188,6 +192,9 @@ size_t tracking_apply(const Tracking *tracking, Buf *html)
     }
     if (tracking->opens) {
         add_pixel(&rewrite);
+    }
+    if (rewrite.seals) {
+        mail_link_sealer_done(&rewrite.sealer);
     }
     buf_str(&out, str_slice(rewrite.html, rewrite.copied, rewrite.html.len));
     bool whole = rewrite.tracked > 0 && !out.full;

@@ -17,6 +17,16 @@ static void require(bool holds)
     }
 }
 
+static bool seal(
+    const MailLinkKey *key, const MailLink *link, char out[MAIL_LINK_TOKEN_SIZE], Error *err)
+{
+    MailLinkSealer sealer;
+    require(mail_link_sealer_init(&sealer, key, link->tenant, err));
+    bool ok = mail_link_seal(&sealer, link, out, err);
+    mail_link_sealer_done(&sealer);
+    return ok;
+}
+
 static void try_token(const MailLinkKey *key, Str token, Arena *arena)
 {
     MailLink link;
@@ -26,7 +36,7 @@ static void try_token(const MailLinkKey *key, Str token, Arena *arena)
         require(err.kind == ERROR_PERMANENT);
         return;
     }
-    require(mail_link_seal(key, &link, again, &err));
+    require(seal(key, &link, again, &err));
     require(str_eq(str_from(again), token));
 }
 
@@ -42,7 +52,7 @@ static void try_url(const MailLinkKey *key, Str url, Arena *arena)
         .issued_at_us = NOW_US,
         .url = url,
     };
-    if (!mail_link_seal(key, &link, token, &err)) {
+    if (!seal(key, &link, token, &err)) {
         require(!mail_link_is_url(url));
         return;
     }

@@ -26,6 +26,17 @@ typedef struct World {
 
 static World world;
 
+static bool seal(const MailLink *link, char out[MAIL_LINK_TOKEN_SIZE], Error *err)
+{
+    MailLinkSealer sealer;
+    if (!mail_link_sealer_init(&sealer, &world.key, link->tenant, err)) {
+        return false;
+    }
+    bool ok = mail_link_seal(&sealer, link, out, err);
+    mail_link_sealer_done(&sealer);
+    return ok;
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -47,7 +58,7 @@ static int begin(void **state)
     };
     mail_link_key(master, &world.key);
     master_key_free(master);
-    assert_true(mail_link_seal(&world.key, &world.link, world.token, &err));
+    assert_true(seal(&world.link, world.token, &err));
     return 0;
 }
 
@@ -85,12 +96,35 @@ static void the_same_link_has_the_same_token_and_another_has_another(void **stat
     (void)state;
     Error err = {0};
     char again[MAIL_LINK_TOKEN_SIZE];
-    assert_true(mail_link_seal(&world.key, &world.link, again, &err));
+    assert_true(seal(&world.link, again, &err));
     assert_string_equal(again, world.token);
     MailLink other = world.link;
     other.index = 4;
-    assert_true(mail_link_seal(&world.key, &other, again, &err));
+    assert_true(seal(&other, again, &err));
     assert_string_not_equal(again, world.token);
+}
+
+static void one_sealer_makes_the_tokens_of_all_links_of_its_tenant(void **state)
+{
+    (void)state;
+    Error err = {0};
+    MailLinkSealer sealer;
+    char token[MAIL_LINK_TOKEN_SIZE];
+    char alone[MAIL_LINK_TOKEN_SIZE];
+    assert_true(mail_link_sealer_init(&sealer, &world.key, STR("acme"), &err));
+    for (uint32_t i = 1; i <= 3; i++) {
+        MailLink link = world.link;
+        link.index = i;
+        assert_true(mail_link_seal(&sealer, &link, token, &err));
+        assert_true(seal(&link, alone, &err));
+        assert_string_equal(token, alone);
+    }
+    MailLink other = world.link;
+    other.tenant = STR("globex");
+    assert_false(mail_link_seal(&sealer, &other, token, &err));
+    assert_non_null(strstr(err.text, "'tenant'"));
+    mail_link_sealer_done(&sealer);
+    assert_false(mail_link_sealer_init(&sealer, &world.key, STR("No Tenant"), &err));
 }
 
 static void where_it_leads_cannot_be_read_from_it(void **state)
@@ -196,14 +230,14 @@ static void what_does_not_fit_is_named(void **state)
     char token[MAIL_LINK_TOKEN_SIZE];
     MailLink bad = world.link;
     bad.url = STR("javascript:alert(1)");
-    assert_false(mail_link_seal(&world.key, &bad, token, &err));
+    assert_false(seal(&bad, token, &err));
     assert_non_null(strstr(err.text, "'url'"));
     bad = world.link;
     bad.kind = MAIL_LINK_OPEN; // a pixel leads nowhere
-    assert_false(mail_link_seal(&world.key, &bad, token, &err));
+    assert_false(seal(&bad, token, &err));
     bad = world.link;
     bad.notification_id = STR("ntf_x");
-    assert_false(mail_link_seal(&world.key, &bad, token, &err));
+    assert_false(seal(&bad, token, &err));
     assert_non_null(strstr(err.text, "'notification_id'"));
 }
 
@@ -213,6 +247,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_sealed_comes_back, begin, end),
         cmocka_unit_test_setup_teardown(
             the_same_link_has_the_same_token_and_another_has_another, begin, end),
+        cmocka_unit_test_setup_teardown(
+            one_sealer_makes_the_tokens_of_all_links_of_its_tenant, begin, end),
         cmocka_unit_test_setup_teardown(where_it_leads_cannot_be_read_from_it, begin, end),
         cmocka_unit_test_setup_teardown(one_altered_byte_is_none_of_ours, begin, end),
         cmocka_unit_test_setup_teardown(one_tenants_token_is_not_anothers, begin, end),
