@@ -62,6 +62,7 @@ static void register_metrics(DispatcherMetrics *ours, Metrics *metrics)
     ours->callbacks_late = metrics_counter(metrics, "stentor_dispatcher_callbacks_total", "kind=\"late\"", "Vendor events that the dispatcher found the mail of, or published");
     ours->callbacks_repeated = metrics_counter(metrics, "stentor_dispatcher_callbacks_total", "kind=\"repeated\"", "Vendor events that the dispatcher found the mail of, or published");
     ours->callbacks_unknown = metrics_counter(metrics, "stentor_dispatcher_callbacks_total", "kind=\"unknown\"", "Vendor events that the dispatcher found the mail of, or published");
+    ours->callbacks_foreign = metrics_counter(metrics, "stentor_dispatcher_callbacks_total", "kind=\"foreign\"", "Vendor events that the dispatcher found the mail of, or published");
     ours->settled     = metrics_counter(metrics, "stentor_dispatcher_settled_total", "", "Unknown outcomes settled by a vendor's callback");
     ours->open_claimed = metrics_gauge(metrics, open, "state=\"claimed\"", open_help);
     ours->open_parked  = metrics_gauge(metrics, open, "state=\"parked\"", open_help);

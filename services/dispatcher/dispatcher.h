@@ -44,7 +44,8 @@ typedef struct DispatcherParts {
     JobRules rules; // slices borrowed
     UnknownPolicies unknown;
     int64_t lease_ms;
-    int64_t late_s; // how long a callback waits for the mail that it is about
+    int64_t late_s;    // how long a callback waits for the mail that it is about
+    bool keep_foreign; // a dead letter of one that is about no mail of ours and has no mark of ours
     size_t batch_max;
     size_t claims_max; // of one lane, without an outcome; a whole batch may come on top of it
     size_t in_flight_max;

@@ -29,7 +29,7 @@ typedef struct DispatcherMetrics {
     Metric *sent, *rejected, *exhausted, *decided, *deferred, *unknown, *parked, *refused,
         *returned, *released, *lost, *postponed, *waiting, *moved, *settled, *open_claimed,
         *open_parked;
-    Metric *callbacks_late, *callbacks_repeated, *callbacks_unknown;
+    Metric *callbacks_late, *callbacks_repeated, *callbacks_unknown, *callbacks_foreign;
     Metric *send_seconds;
     Metric *delivery_seconds;                             // from when it was to be sent
     Metric *mails_sent, *mails_failed, *mails_suppressed; // by how they ended
@@ -79,7 +79,9 @@ struct Dispatcher {
     uv_timer_t tick;  // start-up, renewals
     uv_timer_t turns; // of held deliveries
     int64_t partitions_at_us;
-    int64_t open_at_us; // when the open unknowns were last counted
+    int64_t open_at_us;        // when the open unknowns were last counted
+    int64_t foreign;           // vendors' events that were dropped since the last line about them
+    int64_t foreign_logged_us; // of clock_mono_us(); 0: never
     DispatcherMetrics metrics;
     bool stopping;
     uint64_t stopping_at_ms;

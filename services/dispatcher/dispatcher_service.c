@@ -25,6 +25,7 @@ typedef struct Options {
     const char *unknown, *ladder;
     int64_t lease_ms, batch, in_flight, tenant_percent;
     int64_t kept_days, cleanup_every_s, late_s;
+    bool keep_foreign;
     StorageOptions storage;
 } Options;
 
@@ -86,6 +87,8 @@ static const Option table[] = {
      "days that the ledger keeps an ended attempt; dead letters can be resent for 90"},
     {"STENTOR_DISPATCHER_LATE_S",     OPTION_INT,  offsetof(Options, late_s),           "900", 1, 86400, false,
      "seconds that a vendor's event about an unknown mail is kept for it, then a dead letter"},
+    {"STENTOR_DISPATCHER_KEEP_FOREIGN", OPTION_BOOL, offsetof(Options, keep_foreign),   "false", 0, 0, false,
+     "dead letters for vendors' events about mails that are not ours, too; false: counted and dropped"},
     {"STENTOR_CLEANUP_EVERY_S",       OPTION_INT,  offsetof(Options, cleanup_every_s),  "86400", 1, 604800, false,
      "seconds between two removals of rows past their retention"},
     STORAGE_ROWS(Options, "no attachments"),
@@ -319,6 +322,7 @@ static bool assemble(State *state, const Options *options, Error *err)
         .instance = service_instance(service),
         .lease_ms = options->lease_ms,
         .late_s = options->late_s,
+        .keep_foreign = options->keep_foreign,
         .batch_max = (size_t)options->batch,
         .claims_max = (size_t)options->smtp_connections * CLAIMS_PER_CONNECTION,
         .in_flight_max = (size_t)options->in_flight,

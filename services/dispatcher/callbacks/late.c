@@ -7,7 +7,7 @@
 #include "common/bus/events/status_event.h"
 #include "services/dispatcher/ledger/ledger_events.h"
 
-enum { WAIT_MIN_MS = 1000, WAIT_MAX_MS = 60000 };
+enum { WAIT_MIN_MS = 1000, WAIT_MAX_MS = 60000, FOREIGN_LOG_US = 60000000 };
 
 // In the deliveries' arena.
 typedef struct Late {
@@ -19,17 +19,42 @@ typedef struct Late {
 
 // ---- one event ----
 
-static void wait_for_its_mail(const Dispatcher *dispatcher, const LateEvent *event)
+// A vendor's account may send mails that are not ours, and reports them too: without our mark, and
+// under an id that no mail of ours has. A line a minute at most.
+static void drop_foreign(Dispatcher *dispatcher, const LateEvent *event)
+{
+    int64_t now_us = clock_mono_us();
+    metric_add(dispatcher->metrics.callbacks_foreign, 1);
+    dispatcher->foreign++;
+    if (dispatcher->foreign_logged_us == 0 ||
+        now_us - dispatcher->foreign_logged_us >= FOREIGN_LOG_US) {
+        LOG(LOG_INFO, "vendors' events about mails that are not ours were dropped",
+            log_int("count", dispatcher->foreign), log_text("tenant", event->status->meta->tenant),
+            log_text("vendor", event->status->attempt->vendor),
+            log_text("message", event->status->attempt->vendor_message_id),
+            log_text("hint", "STENTOR_DISPATCHER_KEEP_FOREIGN makes dead letters of them"));
+        dispatcher->foreign_logged_us = now_us;
+        dispatcher->foreign = 0;
+    }
+    delivery_settle(event->delivery, NULL);
+}
+
+// An event that names a notification never comes here: it is published whoever it is about.
+static void wait_for_its_mail(Dispatcher *dispatcher, const LateEvent *event)
 {
     const BusMessage *message = &event->delivery->message;
     const Stentor__V1__Attempt *attempt = event->status->attempt;
     bool named = attempt != NULL && attempt->vendor_message_id[0] != '\0';
-    int64_t waited_us = clock_now_us() - message->stored_at_us;
+    bool over = clock_now_us() - message->stored_at_us > dispatcher->parts.late_s * 1000000;
     Error err = {0};
+    if (named && over && !dispatcher->parts.keep_foreign) {
+        drop_foreign(dispatcher, event);
+        return;
+    }
     if (!named) {
         (void)error_set(
             &err, ERROR_PERMANENT, "the vendor's event names neither a notification nor a message");
-    } else if (waited_us > dispatcher->parts.late_s * 1000000) {
+    } else if (over) {
         (void)error_set(
             &err, ERROR_PERMANENT, "no mail of ours has the vendor's id '%.60s'",
             attempt->vendor_message_id);

@@ -392,18 +392,36 @@ def test_a_report_is_found_by_the_vendors_own_id_even_before_the_mail_is_sent(pi
     pipeline.postgres.query("UPDATE dispatcher.ledger SET vendor = 'postmark', vendor_message_id = %s WHERE notification_id = %s RETURNING 1", message, notification)
     assert pipeline.status(notification, wait="delivered")["status"] == "delivered"
     # Another tenant's report under the same id is about no mail of its own.
+    dropped = late(pipeline, "foreign")
     other = Caller(pipeline, Sns(), "postmark", tenant="globex")
     other.call("", "bounced", message_id=message)
-    wait_until(lambda: messages(nats, "DEAD", "ntf.dead.dispatcher.globex") == 1, 20 + LATE_S, "the dead letter of the other tenant")
+    wait_until(lambda: late(pipeline, "foreign") == dropped + 1, 20 + LATE_S, "the drop of the other tenant's")
     assert pipeline.status(notification)["status"] == "delivered"
 
 
-def test_a_report_about_no_mail_of_ours_is_a_dead_letter(pipeline, caller, nats):
-    before = messages(nats, "DEAD", f"ntf.dead.dispatcher.{TENANT}")
-    message = secrets.token_hex(12)
-    caller("resend").call("", "bounced", message_id=message, to="unknown@example.com")
-    wait_until(lambda: messages(nats, "DEAD", f"ntf.dead.dispatcher.{TENANT}") > before, 20 + LATE_S, "the dead letter")
+def test_a_report_about_a_mail_that_is_not_ours_is_counted_and_dropped(pipeline, caller, nats):
+    """The vendor's account sends a newsletter of the old system, too."""
+    dead, dropped = messages(nats, "DEAD", f"ntf.dead.dispatcher.{TENANT}"), late(pipeline, "foreign")
+    for _ in range(3):
+        caller("resend").call("", "bounced", message_id=secrets.token_hex(12), to="reader@example.com")
+    wait_until(lambda: late(pipeline, "foreign") == dropped + 3, 20 + LATE_S, "the drop of three events")
+    lines = [line for line in pipeline.services["dispatcher"].log.read_text().splitlines() if "mails that are not ours were dropped" in line]
+    assert 1 <= len(lines) <= 2 and "STENTOR_DISPATCHER_KEEP_FOREIGN" in lines[0], lines
+    assert messages(nats, "DEAD", f"ntf.dead.dispatcher.{TENANT}") == dead
+
+
+def test_a_report_about_a_mail_that_is_not_ours_is_a_dead_letter_where_the_operator_keeps_them(pipeline, caller, nats):
+    dead, message = messages(nats, "DEAD", f"ntf.dead.dispatcher.{TENANT}"), secrets.token_hex(12)
+    dispatcher = pipeline.services["dispatcher"]
+    dispatcher.options["STENTOR_DISPATCHER_KEEP_FOREIGN"] = "true"
+    dispatcher.stop()
+    dispatcher.start()
+    caller("resend").call("", "bounced", message_id=message, to="reader@example.com")
+    wait_until(lambda: messages(nats, "DEAD", f"ntf.dead.dispatcher.{TENANT}") == dead + 1, 20 + LATE_S, "the dead letter")
     assert message in pipeline.cli("dlq", "list", "--json")
+    del dispatcher.options["STENTOR_DISPATCHER_KEEP_FOREIGN"]
+    dispatcher.stop()
+    dispatcher.start()
 
 
 def test_another_tenants_vendor_says_nothing_about_our_mail(pipeline, caller, sns, nats):
