@@ -10,19 +10,20 @@
 static const DbStatement settle_statement = {
     "dispatch_settle",
     "WITH proof AS MATERIALIZED ("
-    "  SELECT DISTINCT ON (o.created_at, o.notification_id) w.n, w.event_id, w.told_at,"
+    "  SELECT DISTINCT ON (o.created_at, o.notification_id) w.n, w.event_id, w.reported_at,"
     "    w.message_id, o.*"
     "  FROM unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::timestamptz[],"
     "    $8::text[], $9::int2[], $10::text[]) WITH ORDINALITY"
-    "    AS w(created_at, notification_id, tenant_id, event_id, told_at, teller, told_attempt,"
+    "    AS w(created_at, notification_id, tenant_id, event_id, reported_at, reporter, "
+    "reported_attempt,"
     "      message_id, n)"
     "  CROSS JOIN LATERAL (SELECT * FROM dispatcher.ledger x"
     "   WHERE x.created_at = w.created_at AND x.notification_id = w.notification_id"
     "     AND x.tenant_id = w.tenant_id AND (x.state IN ('sent', 'claimed') OR x.unknown_count > 0)"
-    "     AND coalesce(x.vendor, 'smtp') IN ('smtp', w.teller)"
+    "     AND coalesce(x.vendor, 'smtp') IN ('smtp', w.reporter)"
     // A parked row stands for every attempt before it.
-    "     AND (w.told_attempt IN (0, x.attempt)"
-    "       OR (x.state = 'parked' AND x.attempt > w.told_attempt))"
+    "     AND (w.reported_attempt IN (0, x.attempt)"
+    "       OR (x.state = 'parked' AND x.attempt > w.reported_attempt))"
     "   ORDER BY (x.settled_by = w.event_id) IS TRUE DESC, (x.state = 'sent') DESC, x.attempt DESC"
     "   LIMIT 1) o"
     "  WHERE o.settled_by = w.event_id OR (o.state <> 'sent' AND o.settled_by IS NULL)"
@@ -32,7 +33,7 @@ static const DbStatement settle_statement = {
     "    owner, lease_until, claimed_at, finished_at, vendor, vendor_message_id, settled_at,"
     "    settled_by)"
     "  SELECT created_at, notification_id, attempt, tenant_id, 'sent', '', now(), claimed_at,"
-    "    greatest(claimed_at, least(finished_at, told_at)), coalesce(vendor, $6::text),"
+    "    greatest(claimed_at, least(finished_at, reported_at)), coalesce(vendor, $6::text),"
     "    coalesce(vendor_message_id, CASE WHEN coalesce(vendor, 'smtp') = 'smtp'"
     "      THEN notification_id || '@' || $7::text ELSE message_id END), now(), event_id"
     "  FROM proof WHERE settled_by IS NULL"
@@ -82,7 +83,7 @@ int ledger_add_settle(
     DbArray *times = db_array(p, DB_TIME);
     db_text(p, str_from(vendor->name));
     db_text(p, vendor->mail_domain);
-    DbArray *tellers = db_array(p, DB_TEXT);
+    DbArray *reporters = db_array(p, DB_TEXT);
     DbArray *attempts = db_array(p, DB_I16);
     DbArray *message_ids = db_array(p, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
@@ -91,7 +92,7 @@ int ledger_add_settle(
         db_push_text(tenants, proofs[i]->tenant);
         db_push_text(events, proofs[i]->event_id);
         db_push_time(times, proofs[i]->at_us);
-        db_push_text(tellers, proofs[i]->vendor);
+        db_push_text(reporters, proofs[i]->vendor);
         db_push_int(attempts, proofs[i]->attempt);
         if (proofs[i]->message_id.len > 0) {
             db_push_text(message_ids, proofs[i]->message_id);
