@@ -7,6 +7,7 @@
 #include "common/codec/key_register.h"
 #include "common/config/channel_health.h"
 #include "common/config/link_revocations.h"
+#include "common/config/mail_domain_entry.h"
 #include "common/model/asset.h"
 #include "common/model/template_key.h"
 #include "stentor/v1/config.pb-c.h"
@@ -183,7 +184,7 @@ static const Kind kinds[] = {
     {"asset",       &stentor__v1__template_asset__descriptor,   tenant_of_asset,       key_of_asset,       NULL},
     {"credential",  &stentor__v1__vendor_credential__descriptor, tenant_of_credential, key_of_credential,  NULL},
     {"route",       &stentor__v1__route__descriptor,            tenant_of_route,       key_of_route,       NULL},
-    {"mail_domain", &stentor__v1__mail_domain__descriptor,      tenant_of_mail_domain, key_of_mail_domain, NULL},
+    {MAIL_DOMAIN_KIND, &stentor__v1__mail_domain__descriptor,      tenant_of_mail_domain, key_of_mail_domain, NULL},
     {LINK_REVOCATION_KIND, &stentor__v1__link_revocation__descriptor, tenant_of_revocation, key_of_revocation, NULL},
     {KEY_REGISTER_KIND, &stentor__v1__master_keys__descriptor,  tenant_of_register,    key_of_register,    NULL},
 };

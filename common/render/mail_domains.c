@@ -6,11 +6,7 @@
 
 #include "common/base/id.h"
 #include "common/base/map.h"
-#include "common/codec/event.h"
 #include "common/render/public_url.h"
-#include "stentor/v1/config.pb-c.h"
-
-enum { NAME_SIZE = 320 }; // "<tenant>/<domain>" or "<tenant>/<key>", with NUL
 
 struct MailDomains {
     Map *by_name;    // "<tenant>/<domain>" -> MailDomain
@@ -41,24 +37,6 @@ void mail_domains_free(MailDomains *domains)
     }
 }
 
-// Lower case; empty: too long.
-static Str write_name(char out[NAME_SIZE], Str tenant, Str rest)
-{
-    size_t len = 0;
-    if (tenant.len + 1 + rest.len >= NAME_SIZE) {
-        return STR_EMPTY;
-    }
-    memcpy(out, tenant.ptr, tenant.len);
-    len = tenant.len;
-    out[len++] = '/';
-    for (size_t i = 0; i < rest.len; i++) {
-        char c = rest.ptr[i];
-        out[len++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-    }
-    out[len] = '\0';
-    return str_of(out, len);
-}
-
 static void remove_of(MailDomains *domains, Str subject)
 {
     const char *name = map_get(domains->by_subject, subject);
@@ -72,11 +50,11 @@ static bool take(
     MailDomains *domains, const Stentor__V1__MailDomain *entry, Str subject, Arena *arena,
     Error *err)
 {
-    char text[NAME_SIZE];
-    Str name = write_name(text, str_from(entry->tenant), str_from(entry->domain));
+    char text[MAIL_DOMAIN_NAME_SIZE];
+    Str name = mail_domain_name(text, str_from(entry->tenant), str_from(entry->domain));
     Str url = STR_EMPTY;
-    if (entry->domain[0] == '\0' || name.len == 0) {
-        return error_set(err, ERROR_PERMANENT, "'domain' is empty or too long");
+    if (name.len == 0) {
+        return error_set(err, ERROR_PERMANENT, "'domain' is too long");
     }
     if (!public_url_read(entry->tracking_url, arena, &url, NULL)) {
         return error_set(
@@ -95,8 +73,8 @@ static bool take(
 
 bool mail_domains_put(MailDomains *domains, Str tenant, Str key, Str payload, Error *err)
 {
-    char text[NAME_SIZE];
-    Str subject = write_name(text, tenant, key);
+    char text[MAIL_DOMAIN_NAME_SIZE];
+    Str subject = mail_domain_name(text, tenant, key);
     if (subject.len == 0) {
         return error_set(err, ERROR_PERMANENT, "the subject is too long");
     }
@@ -105,21 +83,16 @@ bool mail_domains_put(MailDomains *domains, Str tenant, Str key, Str payload, Er
         return true;
     }
     Arena *arena = arena_new(0);
-    const Stentor__V1__MailDomain *entry = (const Stentor__V1__MailDomain *)event_unpack(
-        &stentor__v1__mail_domain__descriptor, payload, arena, err);
-    bool ok = entry != NULL;
-    if (ok && !str_eq(str_from(entry->tenant), tenant)) {
-        ok = error_set(err, ERROR_PERMANENT, "the entry's tenant is not the subject's");
-    }
-    ok = ok && take(domains, entry, subject, arena, err);
+    const Stentor__V1__MailDomain *entry = mail_domain_read(tenant, payload, arena, err);
+    bool ok = entry != NULL && take(domains, entry, subject, arena, err);
     arena_free(arena);
     return ok;
 }
 
 static const MailDomain *find(const MailDomains *domains, Str tenant, Str domain)
 {
-    char text[NAME_SIZE];
-    Str name = write_name(text, tenant, domain);
+    char text[MAIL_DOMAIN_NAME_SIZE];
+    Str name = mail_domain_name(text, tenant, domain);
     return name.len > 0 ? map_get(domains->by_name, name) : NULL;
 }
 

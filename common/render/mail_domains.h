@@ -5,8 +5,7 @@
 
 #include "common/base/error.h"
 #include "common/base/str.h"
-
-#define MAIL_DOMAIN_KIND "mail_domain"
+#include "common/config/mail_domain_entry.h"
 
 typedef struct MailDomains MailDomains;
 

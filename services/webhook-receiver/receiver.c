@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/bus/events/suppression_event.h"
 #include "common/config/config_mirror.h"
+#include "common/config/mail_domain_entry.h"
 #include "common/service/http_rows.h"
 #include "services/webhook-receiver/callback.h"
 #include "services/webhook-receiver/correlate.h"
@@ -119,7 +120,7 @@ static bool on_config_changed(
         bounce_domains_tenant_changed(r->domains, tenant, message->payload);
         return true;
     }
-    if (str_eq(kind, STR("mail_domain"))) {
+    if (str_eq(kind, STR(MAIL_DOMAIN_KIND))) {
         return bounce_domains_changed(r->domains, tenant, key, message->payload, err);
     }
     return !str_eq(kind, STR("inbound")) ||

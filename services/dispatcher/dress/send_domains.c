@@ -7,12 +7,10 @@
 
 #include "common/base/log.h"
 #include "common/base/map.h"
-#include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/model/sender_domain.h"
-#include "stentor/v1/config.pb-c.h"
 
-enum { NAME_SIZE = 400, REASON_SIZE = 200 };
+enum { SECRET_SIZE = 400, REASON_SIZE = 200 };
 
 typedef struct SendKey {
     char *selector;
@@ -70,22 +68,6 @@ void send_domains_free(SendDomains *domains)
     }
 }
 
-// In lower case; empty: too long.
-static Str name_of(Str tenant, Str domain, char out[NAME_SIZE])
-{
-    size_t len = tenant.len + 1 + domain.len;
-    if (len > NAME_SIZE) {
-        return STR_EMPTY;
-    }
-    memcpy(out, tenant.ptr, tenant.len);
-    out[tenant.len] = '/';
-    for (size_t i = 0; i < domain.len; i++) {
-        char c = domain.ptr[i];
-        out[tenant.len + 1 + i] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-    }
-    return str_of(out, len);
-}
-
 // ---- configuration ----
 
 static SecretName secret_of(const SendDomain *domain, const SendKey *key)
@@ -100,7 +82,7 @@ static void set_why(SendKey *key, const char *text)
 
 static void add_key(SendDomain *domain, const Stentor__V1__DkimKey *entry)
 {
-    char secret[NAME_SIZE];
+    char secret[SECRET_SIZE];
     Error err = {0};
     (void)snprintf(secret, sizeof secret, "%s/%s", domain->domain, entry->selector);
     SendKey *key = &domain->keys[domain->key_count++];
@@ -159,8 +141,8 @@ static void forget_secrets(const SendDomains *domains, Str name, const SendDomai
 
 bool send_domains_changed(SendDomains *domains, Str tenant, Str key, Str payload, Error *err)
 {
-    char space[NAME_SIZE];
-    Str name = name_of(tenant, key, space);
+    char space[MAIL_DOMAIN_NAME_SIZE];
+    Str name = mail_domain_name(space, tenant, key);
     if (name.len == 0) {
         return error_set(err, ERROR_PERMANENT, "the domain's name is too long");
     }
@@ -170,8 +152,7 @@ bool send_domains_changed(SendDomains *domains, Str tenant, Str key, Str payload
         return true;
     }
     arena_reset(domains->scratch);
-    const Stentor__V1__MailDomain *entry = (const void *)event_unpack(
-        &stentor__v1__mail_domain__descriptor, payload, domains->scratch, err);
+    const Stentor__V1__MailDomain *entry = mail_domain_read(tenant, payload, domains->scratch, err);
     if (entry == NULL) {
         return false;
     }
@@ -183,10 +164,12 @@ bool send_domains_changed(SendDomains *domains, Str tenant, Str key, Str payload
 
 SendDomain *send_domains_find(const SendDomains *domains, Str tenant, Str address)
 {
-    char space[NAME_SIZE];
+    char space[MAIL_DOMAIN_NAME_SIZE];
     Str domain = sender_domain_of(address);
-    SendDomain *own = map_get(domains->by_name, name_of(tenant, domain, space));
-    return own != NULL ? own : map_get(domains->by_name, name_of(STR("platform"), domain, space));
+    SendDomain *own = map_get(domains->by_name, mail_domain_name(space, tenant, domain));
+    return own != NULL
+               ? own
+               : map_get(domains->by_name, mail_domain_name(space, STR("platform"), domain));
 }
 
 Str send_domain_bounces(const SendDomain *domain)

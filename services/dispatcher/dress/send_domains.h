@@ -8,10 +8,9 @@
 
 #include "common/base/buf.h"
 #include "common/bus/jetstream/bus.h"
+#include "common/config/mail_domain_entry.h"
 #include "common/credential/secrets.h"
 #include "common/mime/dkim.h"
-
-#define MAIL_DOMAIN_KIND "mail_domain"
 
 enum { SEND_DOMAIN_KEYS_MAX = DKIM_PER_MAIL_MAX };
 

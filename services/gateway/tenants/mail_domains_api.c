@@ -12,13 +12,12 @@
 #include "common/base/clock.h"
 #include "common/base/map.h"
 #include "common/bus/topology/topology.h"
-#include "common/codec/event.h"
 #include "common/credential/reference.h"
 #include "common/mime/dkim.h"
 #include "common/model/sender_domain.h"
 #include "common/render/public_url.h"
 
-enum { ALGORITHM_MAX = 32, PATH_SIZE = 320 };
+enum { ALGORITHM_MAX = 32 };
 
 typedef Stentor__V1__MailDomain MailDomainEntry;
 
@@ -62,23 +61,11 @@ void mail_domains_api_free(MailDomainsApi *api)
 
 // ---- what is known ----
 
-static Str path_of(Str tenant, Str domain, char out[PATH_SIZE])
-{
-    size_t len = tenant.len + 1 + domain.len;
-    if (len > PATH_SIZE) {
-        return STR_EMPTY;
-    }
-    memcpy(out, tenant.ptr, tenant.len);
-    out[tenant.len] = '/';
-    memcpy(out + tenant.len + 1, domain.ptr, domain.len);
-    return str_of(out, len);
-}
-
 void mail_domains_api_changed(
     MailDomainsApi *api, Str tenant, Str domain, Str payload, uint64_t sequence)
 {
-    char space[PATH_SIZE];
-    Str path = path_of(tenant, domain, space);
+    char space[MAIL_DOMAIN_NAME_SIZE];
+    Str path = mail_domain_name(space, tenant, domain);
     if (payload.len == 0) {
         (void)map_remove(api->entries, path);
         return;
@@ -90,10 +77,10 @@ void mail_domains_api_changed(
     map_put(api->entries, path, kept);
 }
 
-static const MailDomainEntry *unpack(const Kept *kept, Arena *arena)
+static const MailDomainEntry *unpack(const ApiCall *call, const Kept *kept)
 {
-    return (const MailDomainEntry *)event_unpack(
-        &stentor__v1__mail_domain__descriptor, str_of(kept->bytes, kept->len), arena, NULL);
+    return mail_domain_read(
+        str_from(call->tenant), str_of(kept->bytes, kept->len), call->http->arena, NULL);
 }
 
 // ---- answers ----
@@ -167,7 +154,7 @@ static void get_domains(ApiCall *call)
     for (size_t i = 0; map_next(api->entries, &i, &path, &value);) {
         bool wanted = str_starts(path, prefix) &&
                       str_cmp(str_slice(path, prefix.len, path.len), page.after) > 0;
-        const MailDomainEntry *entry = wanted ? unpack(value, arena) : NULL;
+        const MailDomainEntry *entry = wanted ? unpack(call, value) : NULL;
         if (entry != NULL) {
             all[count++] = entry;
         }
@@ -183,10 +170,10 @@ static void get_domains(ApiCall *call)
 static void get_domain(ApiCall *call)
 {
     const MailDomainsApi *api = call->ctx;
-    char space[PATH_SIZE];
+    char space[MAIL_DOMAIN_NAME_SIZE];
     const Kept *kept =
-        map_get(api->entries, path_of(str_from(call->tenant), call->params[0], space));
-    const MailDomainEntry *entry = kept != NULL ? unpack(kept, call->http->arena) : NULL;
+        map_get(api->entries, mail_domain_name(space, str_from(call->tenant), call->params[0]));
+    const MailDomainEntry *entry = kept != NULL ? unpack(call, kept) : NULL;
     if (entry == NULL) {
         answer_unknown(call);
         return;
@@ -351,8 +338,7 @@ static bool is_same(Change *change)
     const MailDomainEntry *there =
         change->stands.len == 0
             ? NULL
-            : (const MailDomainEntry *)event_unpack(
-                  &stentor__v1__mail_domain__descriptor, change->stands, arena, NULL);
+            : mail_domain_read(str_from(change->call->tenant), change->stands, arena, NULL);
     if (there == NULL) {
         return false;
     }

@@ -7,8 +7,7 @@
 
 #include "common/api/api.h"
 #include "common/bus/jetstream/bus.h"
-
-#define MAIL_DOMAIN_KIND "mail_domain"
+#include "common/config/mail_domain_entry.h"
 
 enum { MAIL_DOMAINS_OF_TENANT_MAX = 1000, MAIL_DOMAIN_KEYS_MAX = 4 };
 

@@ -6,10 +6,9 @@
 
 #include "common/base/arena.h"
 #include "common/base/map.h"
-#include "common/codec/event.h"
-#include "stentor/v1/config.pb-c.h"
+#include "common/config/mail_domain_entry.h"
 
-enum { DOMAIN_MAX = 253, NAME_SIZE = 33, ENTRY_KEY_SIZE = NAME_SIZE + 1 + DOMAIN_MAX + 1 };
+enum { DOMAIN_MAX = 253, NAME_SIZE = 33 };
 
 typedef struct Tenant {
     uint8_t mark[BOUNCE_MARK_LEN];
@@ -30,7 +29,7 @@ typedef struct Use {
 struct BounceDomains {
     Map *tenants; // name -> Tenant
     Map *marks;   // mark -> one Tenant of it (borrowed); two of a mark are looked for one by one
-    Map *entries; // "<tenant>.<domain>" of the subject -> Entry
+    Map *entries; // mail_domain_name() -> Entry
     Map *uses;    // bounce domain -> Use; made of `entries` when it is asked
     bool stale;
 };
@@ -105,14 +104,14 @@ static void put_entry(BounceDomains *domains, Str key, Str tenant, Str bounce_do
 bool bounce_domains_changed(BounceDomains *domains, Str tenant, Str key, Str payload, Error *err)
 {
     Arena *arena = arena_new(0);
-    Str name = str_from(arena_printf(arena, STR_FMT "." STR_FMT, STR_ARG(tenant), STR_ARG(key)));
+    char space[MAIL_DOMAIN_NAME_SIZE];
+    Str name = mail_domain_name(space, tenant, key);
     bool good = true;
     domains->stale = true;
     if (payload.len == 0) {
         (void)map_remove(domains->entries, name);
     } else {
-        const Stentor__V1__MailDomain *entry = (const Stentor__V1__MailDomain *)event_unpack(
-            &stentor__v1__mail_domain__descriptor, payload, arena, err);
+        const Stentor__V1__MailDomain *entry = mail_domain_read(tenant, payload, arena, err);
         good = entry != NULL;
         if (good) {
             put_entry(domains, name, tenant, str_from(entry->bounce_domain));
