@@ -6,12 +6,10 @@
 
 #include <string.h>
 
-#include "common/api/config_read.h"
+#include "common/api/config_change.h"
 #include "common/api/config_write.h"
 #include "common/api/page.h"
-#include "common/api/precondition.h"
 #include "common/base/clock.h"
-#include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 
 #define KIND "asset"
@@ -19,12 +17,7 @@
 
 // A change on its way to CONFIG; lives in the request's arena.
 typedef struct Change {
-    ApiCall *call;
-    AssetsApi *api;
-    Str name;
-    Precondition needs;
-    uint64_t replaces; // what was read; 0: there never was one
-    Str stands;        // its payload; empty: there is none
+    ConfigChange base; // first; its key is the asset's name
     AssetStoring storing;
     Stentor__V1__TemplateAsset entry;
 } Change;
@@ -55,20 +48,26 @@ static void answer_unknown(ApiCall *call, Str name)
                   STR_ARG(str_slice(name, 0, ASSET_NAME_MAX))));
 }
 
-static void answer_put(Change *change, int status, Str payload, uint64_t sequence)
+static bool take_stored(ConfigChange *base, Str payload, uint64_t sequence)
 {
-    ApiCall *call = change->call;
+    const AssetsApi *api = base->call->ctx;
     Error err = {0};
-    Str tenant = str_from(call->tenant);
-    // The mirror brings it in a moment; until then this process's next call must not meet the old
-    // one.
-    if (!assets_put(change->api->assets, tenant, change->name, payload, sequence, &err)) {
-        api_answer_failure(call, &err);
-        return;
+    bool good =
+        assets_put(api->assets, str_from(base->call->tenant), base->key, payload, sequence, &err);
+    if (!good) {
+        api_answer_failure(base->call, &err);
     }
-    precondition_tag(call, sequence);
+    return good;
+}
+
+static void answer_put(ConfigChange *base, Str payload)
+{
+    (void)payload;
+    const AssetsApi *api = base->call->ctx;
+    Str tenant = str_from(base->call->tenant);
     api_answer_json(
-        call, status, show(call, tenant, assets_own(change->api->assets, tenant, change->name)));
+        base->call, base->stands.len == 0 ? 201 : 200,
+        show(base->call, tenant, assets_own(api->assets, tenant, base->key)));
 }
 
 // ---- reading ----
@@ -133,13 +132,14 @@ static bool check_type(ApiCall *call, AssetType type)
 }
 
 // false: answered.
-static bool check_put(const Change *change, AssetType *ret_type)
+static bool check_put(ApiCall *call, AssetType *ret_type)
 {
-    ApiCall *call = change->call;
+    const AssetsApi *api = call->ctx;
+    Str name = call->params[0];
     Str body = call->http->body;
     Str tenant = str_from(call->tenant);
-    const Assets *assets = change->api->assets;
-    if (!asset_is_name(change->name)) {
+    const Assets *assets = api->assets;
+    if (!asset_is_name(name)) {
         return api_refuse_field(
             call, "name", "1 to %d of a-z 0-9 '_' '-' and single dots between them: 'logo.png'",
             ASSET_NAME_MAX);
@@ -149,7 +149,7 @@ static bool check_put(const Change *change, AssetType *ret_type)
             call, "body", "%zu bytes, at most %d are allowed: mailboxes load images slowly",
             body.len, ASSET_BYTES_MAX);
     }
-    if (assets_own(assets, tenant, change->name) == NULL &&
+    if (assets_own(assets, tenant, name) == NULL &&
         assets_count(assets, tenant) >= ASSETS_OF_TENANT_MAX) {
         return api_refuse_field(
             call, "name", "the tenant has %d assets; remove one first", ASSETS_OF_TENANT_MAX);
@@ -174,114 +174,61 @@ static bool has_storage(ApiCall *call)
 
 // ---- putting ----
 
-static void on_entry_stored(void *ctx, const Error *err, Str payload, uint64_t sequence)
+// But for who put it and when, which stay when nothing else differs.
+static void keep_who(Change *change)
 {
-    Change *change = ctx;
-    if (err != NULL && err->kind == ERROR_CONFLICT) {
-        precondition_answer_failed(change->call, sequence);
-    } else if (err != NULL) {
-        api_answer_failure(change->call, err);
-    } else {
-        answer_put(change, change->stands.len == 0 ? 201 : 200, payload, sequence);
-    }
-}
-
-// But for who put it and when, which then stay.
-static bool is_same(const Change *change)
-{
-    Arena *arena = change->call->http->arena;
+    Arena *arena = change->base.call->http->arena;
+    Str stands = change->base.stands;
     const Stentor__V1__TemplateAsset *there =
-        change->stands.len == 0
-            ? NULL
-            : (const Stentor__V1__TemplateAsset *)event_unpack(
-                  &stentor__v1__template_asset__descriptor, change->stands, arena, NULL);
-    if (there == NULL) {
-        return false;
+        stands.len == 0 ? NULL
+                        : (const Stentor__V1__TemplateAsset *)event_unpack(
+                              &stentor__v1__template_asset__descriptor, stands, arena, NULL);
+    if (there != NULL) {
+        Stentor__V1__TemplateAsset same = change->entry;
+        same.updated_at_us = there->updated_at_us;
+        same.updated_by = there->updated_by;
+        change->entry = config_is_same(&same.base, stands, arena) ? same : change->entry;
     }
-    Stentor__V1__TemplateAsset entry = change->entry;
-    entry.updated_at_us = there->updated_at_us;
-    entry.updated_by = there->updated_by;
-    return config_is_same(&entry.base, change->stands, arena);
-}
-
-static void write_entry(Change *change, const ProtobufCMessage *message, ConfigWritten done)
-{
-    config_write(
-        &(ConfigWrite){
-            .bus = change->api->bus,
-            .arena = change->call->http->arena,
-            .kind = KIND,
-            .tenant = str_from(change->call->tenant),
-            .key = change->name,
-            .message = message,
-            .replaces = change->replaces,
-        },
-        done, change);
 }
 
 static void on_bytes_stored(void *ctx, const Error *err)
 {
     Change *change = ctx;
     if (err != NULL) {
-        api_answer_failure(change->call, err);
-    } else if (is_same(change)) {
-        answer_put(change, 200, change->stands, change->replaces);
-    } else {
-        write_entry(change, &change->entry.base, on_entry_stored);
+        api_answer_failure(change->base.call, err);
+        return;
     }
-}
-
-// What stands there, when the caller's precondition holds; false: answered.
-static bool take_stands(Change *change, Str payload, uint64_t sequence, const Error *err)
-{
-    uint64_t there = payload.len == 0 ? 0 : sequence;
-    if (err != NULL) {
-        api_answer_failure(change->call, err);
-        return false;
-    }
-    if (!precondition_holds(&change->needs, there)) {
-        precondition_answer_failed(change->call, there);
-        return false;
-    }
-    change->stands = payload;
-    change->replaces = sequence;
-    return true;
+    keep_who(change);
+    config_change_write(&change->base, &change->entry.base);
 }
 
 // A name that templates in force may show already changes what they show. false: answered.
-static bool may_put(const Change *change)
+static bool may_put(const ConfigChange *base)
 {
+    const AssetsApi *api = base->call->ctx;
     Str tenant = STR_EMPTY;
-    bool shown =
-        change->stands.len > 0 ||
-        assets_get(change->api->assets, str_from(change->call->tenant), change->name, &tenant) !=
-            NULL;
-    return !shown || api_need_scope(change->call, SCOPE_TEMPLATES_ACTIVATE);
+    bool shown = base->stands.len > 0 ||
+                 assets_get(api->assets, str_from(base->call->tenant), base->key, &tenant) != NULL;
+    return !shown || api_need_scope(base->call, SCOPE_TEMPLATES_ACTIVATE);
 }
 
-static void on_put_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+// The bytes are stored before the entry that names them (on_bytes_stored).
+static bool make_put(ConfigChange *base, Str there, const ProtobufCMessage **ret)
 {
-    Change *change = ctx;
-    if (take_stands(change, payload, sequence, err) && may_put(change)) {
-        asset_objects_put(&change->storing);
+    (void)there, (void)ret;
+    if (may_put(base)) {
+        asset_objects_put(&((Change *)base)->storing);
     }
-}
-
-static void read_entry(Change *change, ConfigReadDone done)
-{
-    Arena *arena = change->call->http->arena;
-    char *subject = arena_alloc(arena, SUBJECT_SIZE);
-    subject_config(subject, KIND, str_from(change->call->tenant), change->name);
-    config_read(change->api->bus, subject, arena, done, change);
+    return false;
 }
 
 static void fill_entry(Change *change, AssetType type)
 {
-    ApiCall *call = change->call;
+    ApiCall *call = change->base.call;
     Stentor__V1__TemplateAsset *entry = &change->entry;
     stentor__v1__template_asset__init(entry);
     entry->tenant = call->tenant;
-    entry->name = arena_cstr(call->http->arena, change->name);
+    entry->name = arena_cstr(call->http->arena, change->base.key);
     entry->sha256 = (ProtobufCBinaryData){SHA256_LEN, change->storing.sha256};
     entry->content_type = arena_cstr(call->http->arena, str_from(asset_type_name(type)));
     entry->size_bytes = (uint32_t)call->http->body.len;
@@ -291,25 +238,26 @@ static void fill_entry(Change *change, AssetType type)
 
 static void fill_storing(Change *change)
 {
+    const AssetsApi *api = change->base.call->ctx;
     AssetStoring *storing = &change->storing;
     char hex[ASSET_HEX_LEN + 1];
     *storing = (AssetStoring){
-        .objects = change->api->objects,
-        .bytes = change->call->http->body,
+        .objects = api->objects,
+        .bytes = change->base.call->http->body,
         .on_stored = on_bytes_stored,
         .ctx = change,
     };
     sha256(storing->bytes, storing->sha256);
     hex_encode(storing->sha256, SHA256_LEN, hex);
-    asset_object_key(str_from(change->call->tenant), str_from(hex), storing->key);
+    asset_object_key(str_from(change->base.call->tenant), str_from(hex), storing->key);
 }
 
 static Change *new_change(ApiCall *call)
 {
-    Change *change = arena_zalloc(call->http->arena, sizeof *change);
-    change->call = call;
-    change->api = call->ctx;
-    change->name = call->params[0];
+    const AssetsApi *api = call->ctx;
+    Change *change =
+        (Change *)config_change_new(call, sizeof *change, api->bus, KIND, call->params[0]);
+    change->base.take = take_stored;
     return change;
 }
 
@@ -317,52 +265,42 @@ static void put_asset(ApiCall *call)
 {
     Change *change = new_change(call);
     AssetType type = ASSET_NONE;
-    if (!precondition_read(call, &change->needs) || !check_put(change, &type) ||
-        !has_storage(call)) {
+    if (!check_put(call, &type) || !has_storage(call)) {
         return;
     }
     fill_storing(change);
     fill_entry(change, type);
-    read_entry(change, on_put_read);
+    change->base.make = make_put;
+    change->base.answer = answer_put;
+    config_change_run(&change->base);
 }
 
 // ---- removing ----
 
-static void on_entry_removed(void *ctx, const Error *err, Str payload, uint64_t sequence)
+static bool make_nothing(ConfigChange *base, Str there, const ProtobufCMessage **ret)
 {
-    Change *change = ctx;
-    ApiCall *call = change->call;
-    if (err != NULL && err->kind == ERROR_CONFLICT) {
-        precondition_answer_failed(call, sequence);
-    } else if (err != NULL) {
-        api_answer_failure(call, err);
-    } else {
-        (void)assets_put(
-            change->api->assets, str_from(call->tenant), change->name, payload, sequence, NULL);
-        http_respond(call->http, 204, "application/json", STR_EMPTY);
+    *ret = NULL;
+    if (there.len == 0) {
+        answer_unknown(base->call, base->key);
     }
+    return there.len > 0;
 }
 
-static void on_delete_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+static void answer_deleted(ConfigChange *base, Str payload)
 {
-    Change *change = ctx;
-    if (!take_stands(change, payload, sequence, err)) {
-        return;
-    }
-    if (payload.len == 0) {
-        answer_unknown(change->call, change->name);
-        return;
-    }
-    write_entry(change, NULL, on_entry_removed);
+    (void)payload;
+    http_respond(base->call->http, 204, "application/json", STR_EMPTY);
 }
 
 static void delete_asset(ApiCall *call)
 {
     Change *change = new_change(call);
-    if (!asset_is_name(change->name)) {
-        answer_unknown(call, change->name);
-    } else if (precondition_read(call, &change->needs)) {
-        read_entry(change, on_delete_read);
+    change->base.make = make_nothing;
+    change->base.answer = answer_deleted;
+    if (asset_is_name(call->params[0])) {
+        config_change_run(&change->base);
+    } else {
+        answer_unknown(call, call->params[0]);
     }
 }
 

@@ -2,9 +2,8 @@
 #include "services/gateway/tenants/inbound_keys_api.h"
 
 #include "common/api/api_json.h"
+#include "common/api/config_change.h"
 #include "common/api/config_read.h"
-#include "common/api/config_write.h"
-#include "common/api/precondition.h"
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
@@ -24,10 +23,8 @@ enum {
 
 // Lives in the request's arena.
 typedef struct Put {
-    ApiCall *base;
-    Bus *bus;
+    ConfigChange base; // first
     const VendorCallback *vendor;
-    Precondition needs;
     Stentor__V1__InboundKey key;
 } Put;
 
@@ -76,59 +73,25 @@ static json_t *tell(
     return object;
 }
 
-static void on_stored(void *ctx, const Error *err, Str payload, uint64_t sequence)
+static bool make_put(ConfigChange *base, Str there, const ProtobufCMessage **ret)
 {
-    (void)payload;
-    const Put *put = ctx;
-    bool conflict = err != NULL && err->kind == ERROR_CONFLICT;
-    if (conflict && precondition_is_given(&put->needs)) {
-        precondition_answer_failed(put->base, sequence);
-    } else if (conflict) {
-        Problem problem = {.status = 409, .slug = "key-changed"};
-        problem.title = "Another call changed the key at this moment";
-        api_answer_problem(put->base, &problem);
-    } else if (err != NULL) {
-        api_answer_failure(put->base, err);
-    } else {
-        precondition_tag(put->base, sequence);
-        api_answer_json(put->base, 200, tell(put->base, put->vendor, &put->key));
-    }
+    (void)there;
+    *ret = &((Put *)base)->key.base;
+    return true;
 }
 
-static void on_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+static void answer_put(ConfigChange *base, Str payload)
 {
-    Put *put = ctx;
-    uint64_t there = payload.len == 0 ? 0 : sequence;
-    if (err != NULL) {
-        api_answer_failure(put->base, err);
-        return;
-    }
-    if (!precondition_holds(&put->needs, there)) {
-        precondition_answer_failed(put->base, there);
-        return;
-    }
-    if (config_is_same(&put->key.base, payload, put->base->http->arena)) {
-        on_stored(put, NULL, payload, sequence);
-        return;
-    }
-    config_write(
-        &(ConfigWrite){
-            .bus = put->bus,
-            .arena = put->base->http->arena,
-            .kind = "inbound",
-            .tenant = str_from(put->key.tenant),
-            .key = str_from(put->key.vendor),
-            .message = &put->key.base,
-            .replaces = sequence,
-        },
-        on_stored, put);
+    (void)payload;
+    const Put *put = (const Put *)base;
+    api_answer_json(base->call, 200, tell(base->call, put->vendor, &put->key));
 }
 
 // ---- the body ----
 
 static void read_secret(Put *put, ApiBody *body, json_t *object, size_t i)
 {
-    Arena *arena = put->base->http->arena;
+    Arena *arena = put->base.call->http->arena;
     Str name = STR_EMPTY, reference = STR_EMPTY;
     Reference parsed;
     Error err = {0};
@@ -155,7 +118,8 @@ static void read_secrets(Put *put, ApiBody *body)
     json_t *list = NULL;
     if (api_read_array(body, "secrets", SECRETS_MAX, &list) && list != NULL) {
         size_t count = json_array_size(list);
-        put->key.secrets = arena_array(put->base->http->arena, count, sizeof *put->key.secrets);
+        put->key.secrets =
+            arena_array(put->base.call->http->arena, count, sizeof *put->key.secrets);
         for (size_t i = 0; i < count; i++) {
             read_secret(put, body, json_array_get(list, i), i);
         }
@@ -165,7 +129,7 @@ static void read_secrets(Put *put, ApiBody *body)
 static void add_topic(Put *put, ApiBody *body, const json_t *value, size_t i)
 {
     static char name[] = "topic_arn";
-    Arena *arena = put->base->http->arena;
+    Arena *arena = put->base.call->http->arena;
     Str topic = str_of(json_string_value(value), json_string_length(value));
     if (!json_is_string(value) || !sns_is_topic(topic)) {
         (void)api_body_fail(
@@ -187,7 +151,7 @@ static void read_topics(Put *put, ApiBody *body)
         return; // of another vendor the field is unknown
     }
     size_t count = json_array_size(list);
-    put->key.settings = arena_array(put->base->http->arena, count, sizeof *put->key.settings);
+    put->key.settings = arena_array(put->base.call->http->arena, count, sizeof *put->key.settings);
     for (size_t i = 0; i < count; i++) {
         add_topic(put, body, json_array_get(list, i), i);
     }
@@ -218,10 +182,10 @@ static void check_needs(const Put *put, ApiBody *body)
 static bool read_key(Put *put)
 {
     ApiBody body = {0};
-    Arena *arena = put->base->http->arena;
+    Arena *arena = put->base.call->http->arena;
     Str key = STR_EMPTY;
     bool revoked = false;
-    bool ok = api_body_parse(&body, put->base->http->body, arena);
+    bool ok = api_body_parse(&body, put->base.call->http->body, arena);
     if (ok) {
         (void)api_read_text(&body, "public_key", PUBLIC_KEY_MAX, &key);
         (void)api_read_bool(&body, "revoked", &revoked);
@@ -233,7 +197,7 @@ static bool read_key(Put *put)
         ok = api_body_end(&body);
     }
     if (!ok) {
-        api_answer_problem(put->base, &body.problem);
+        api_answer_problem(put->base.call, &body.problem);
     }
     api_body_free(&body);
     return ok;
@@ -292,24 +256,24 @@ static void get_key(ApiCall *call)
     config_read(keys->bus, subject, call->http->arena, on_shown, call);
 }
 
-static void put_key(ApiCall *base)
+static void put_key(ApiCall *call)
 {
-    const InboundKeysApi *keys = base->ctx;
-    Arena *arena = base->http->arena;
-    Put *put = arena_zalloc(arena, sizeof *put);
-    put->base = base;
-    put->bus = keys->bus;
-    stentor__v1__inbound_key__init(&put->key);
-    put->key.tenant = base->tenant;
-    put->key.vendor = arena_cstr(arena, base->params[0]);
-    put->vendor = find_vendor(base);
-    if (put->vendor == NULL) {
+    const InboundKeysApi *keys = call->ctx;
+    const VendorCallback *vendor = find_vendor(call);
+    if (vendor == NULL) {
         return;
     }
-    if (precondition_read(base, &put->needs) && read_key(put)) {
-        char *subject = arena_alloc(arena, SUBJECT_SIZE);
-        subject_config(subject, "inbound", str_from(base->tenant), base->params[0]);
-        config_read(put->bus, subject, arena, on_read, put);
+    Put *put = (Put *)config_change_new(call, sizeof *put, keys->bus, "inbound", call->params[0]);
+    stentor__v1__inbound_key__init(&put->key);
+    put->key.tenant = call->tenant;
+    put->key.vendor = arena_cstr(call->http->arena, call->params[0]);
+    put->vendor = vendor;
+    put->base.conflict_slug = "key-changed";
+    put->base.conflict_title = "Another call changed the key at this moment";
+    put->base.make = make_put;
+    put->base.answer = answer_put;
+    if (read_key(put)) {
+        config_change_run(&put->base);
     }
 }
 

@@ -5,13 +5,11 @@
 #include <string.h>
 
 #include "common/api/api_json.h"
-#include "common/api/config_read.h"
+#include "common/api/config_change.h"
 #include "common/api/config_write.h"
 #include "common/api/page.h"
-#include "common/api/precondition.h"
 #include "common/base/clock.h"
 #include "common/base/map.h"
-#include "common/bus/topology/topology.h"
 #include "common/credential/reference.h"
 #include "common/mime/dkim.h"
 #include "common/model/sender_domain.h"
@@ -32,14 +30,8 @@ struct MailDomainsApi {
     Map *entries; // "<tenant>/<domain>" -> Kept
 };
 
-// A change on its way to CONFIG; lives in the request's arena.
 typedef struct Change {
-    ApiCall *call;
-    MailDomainsApi *api;
-    Str domain;
-    Precondition needs;
-    Str stands; // what CONFIG has; empty: nothing
-    uint64_t replaces;
+    ConfigChange base; // first
     MailDomainEntry entry;
 } Change;
 
@@ -282,11 +274,11 @@ static void take_places(ApiBody *body, MailDomainEntry *entry)
 static bool read_entry(Change *change)
 {
     ApiBody body = {0};
-    ApiCall *call = change->call;
+    ApiCall *call = change->base.call;
     MailDomainEntry *entry = &change->entry;
     stentor__v1__mail_domain__init(entry);
     entry->tenant = call->tenant;
-    entry->domain = arena_cstr(call->http->arena, change->domain);
+    entry->domain = arena_cstr(call->http->arena, change->base.key);
     entry->updated_at_us = call->http->received_at_us;
     entry->updated_by = arena_cstr(call->http->arena, call->key_id);
     bool ok = api_body_parse(&body, call->http->body, call->http->arena);
@@ -304,131 +296,69 @@ static bool read_entry(Change *change)
 
 // ---- changing ----
 
-static void answer_put(Change *change, int status, Str payload, uint64_t sequence)
+static bool take_stored(ConfigChange *base, Str payload, uint64_t sequence)
 {
-    ApiCall *call = change->call;
-    // The mirror brings it in a moment; until then this process's next call must not meet the old
-    // one.
     mail_domains_api_changed(
-        change->api, str_from(call->tenant), change->domain, payload, sequence);
-    if (payload.len == 0) {
-        http_respond(call->http, 204, "application/json", STR_EMPTY);
-        return;
-    }
-    precondition_tag(call, sequence);
-    api_answer_json(call, status, show(&change->entry, call->http->arena));
-}
-
-static void on_written(void *ctx, const Error *err, Str payload, uint64_t sequence)
-{
-    Change *change = ctx;
-    if (err != NULL && err->kind == ERROR_CONFLICT) {
-        precondition_answer_failed(change->call, sequence);
-    } else if (err != NULL) {
-        api_answer_failure(change->call, err);
-    } else {
-        answer_put(change, change->stands.len == 0 ? 201 : 200, payload, sequence);
-    }
-}
-
-// But for who put it and when, which then stay.
-static bool is_same(Change *change)
-{
-    Arena *arena = change->call->http->arena;
-    const MailDomainEntry *there =
-        change->stands.len == 0
-            ? NULL
-            : mail_domain_read(str_from(change->call->tenant), change->stands, arena, NULL);
-    if (there == NULL) {
-        return false;
-    }
-    MailDomainEntry entry = change->entry;
-    entry.updated_at_us = there->updated_at_us;
-    entry.updated_by = there->updated_by;
-    bool same = config_is_same(&entry.base, change->stands, arena);
-    change->entry = same ? entry : change->entry;
-    return same;
-}
-
-static void write_entry(Change *change, const ProtobufCMessage *message)
-{
-    config_write(
-        &(ConfigWrite){
-            .bus = change->api->bus,
-            .arena = change->call->http->arena,
-            .kind = MAIL_DOMAIN_KIND,
-            .tenant = str_from(change->call->tenant),
-            .key = change->domain,
-            .message = message,
-            .replaces = change->replaces,
-        },
-        on_written, change);
-}
-
-// false: answered.
-static bool take_stands(Change *change, Str payload, uint64_t sequence, const Error *err)
-{
-    uint64_t there = payload.len == 0 ? 0 : sequence;
-    if (err != NULL) {
-        api_answer_failure(change->call, err);
-        return false;
-    }
-    if (!precondition_holds(&change->needs, there)) {
-        precondition_answer_failed(change->call, there);
-        return false;
-    }
-    change->stands = payload;
-    change->replaces = sequence;
+        base->call->ctx, str_from(base->call->tenant), base->key, payload, sequence);
     return true;
 }
 
-static void on_put_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+// But for who put it and when, which stay when nothing else differs.
+static bool make_put(ConfigChange *base, Str there, const ProtobufCMessage **ret)
 {
-    Change *change = ctx;
-    if (!take_stands(change, payload, sequence, err)) {
-        return;
+    Change *change = (Change *)base;
+    Arena *arena = base->call->http->arena;
+    const MailDomainEntry *old =
+        there.len == 0 ? NULL : mail_domain_read(str_from(base->call->tenant), there, arena, NULL);
+    *ret = &change->entry.base;
+    if (old != NULL) {
+        MailDomainEntry same = change->entry;
+        same.updated_at_us = old->updated_at_us;
+        same.updated_by = old->updated_by;
+        change->entry = config_is_same(&same.base, there, arena) ? same : change->entry;
     }
-    if (is_same(change)) {
-        answer_put(change, 200, payload, sequence);
-    } else {
-        write_entry(change, &change->entry.base);
-    }
+    return true;
 }
 
-static void on_delete_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
+static void answer_put(ConfigChange *base, Str payload)
 {
-    Change *change = ctx;
-    if (!take_stands(change, payload, sequence, err)) {
-        return;
+    (void)payload;
+    const Change *change = (const Change *)base;
+    api_answer_json(
+        base->call, base->stands.len == 0 ? 201 : 200,
+        show(&change->entry, base->call->http->arena));
+}
+
+static bool make_nothing(ConfigChange *base, Str there, const ProtobufCMessage **ret)
+{
+    *ret = NULL;
+    if (there.len == 0) {
+        answer_unknown(base->call);
     }
-    if (payload.len == 0) {
-        answer_unknown(change->call);
-    } else {
-        write_entry(change, NULL);
-    }
+    return there.len > 0;
+}
+
+static void answer_deleted(ConfigChange *base, Str payload)
+{
+    (void)payload;
+    http_respond(base->call->http, 204, "application/json", STR_EMPTY);
 }
 
 // NULL: answered.
 static Change *new_change(ApiCall *call)
 {
+    const MailDomainsApi *api = call->ctx;
     Arena *arena = call->http->arena;
-    Change *change = arena_zalloc(arena, sizeof *change);
     char reason[ADDRESS_REASON_SIZE];
-    change->call = call;
-    change->api = call->ctx;
-    if (!read_name(call->params[0], arena, &change->domain, reason)) {
+    Str domain = STR_EMPTY;
+    if (!read_name(call->params[0], arena, &domain, reason)) {
         (void)api_refuse_field(call, "domain", "%s", reason);
         return NULL;
     }
-    return precondition_read(call, &change->needs) ? change : NULL;
-}
-
-static void read_stands(Change *change, ConfigReadDone done)
-{
-    Arena *arena = change->call->http->arena;
-    char *subject = arena_alloc(arena, SUBJECT_SIZE);
-    subject_config(subject, MAIL_DOMAIN_KIND, str_from(change->call->tenant), change->domain);
-    config_read(change->api->bus, subject, arena, done, change);
+    Change *change =
+        (Change *)config_change_new(call, sizeof *change, api->bus, MAIL_DOMAIN_KIND, domain);
+    change->base.take = take_stored;
+    return change;
 }
 
 static void put_domain(ApiCall *call)
@@ -437,20 +367,24 @@ static void put_domain(ApiCall *call)
     if (change == NULL || !read_entry(change)) {
         return;
     }
-    if (count_of(change->api, call->tenant) >= MAIL_DOMAINS_OF_TENANT_MAX) {
+    if (count_of(call->ctx, call->tenant) >= MAIL_DOMAINS_OF_TENANT_MAX) {
         (void)api_refuse_field(
             call, "domain", "the tenant has %d mail domains; delete one first",
             MAIL_DOMAINS_OF_TENANT_MAX);
         return;
     }
-    read_stands(change, on_put_read);
+    change->base.make = make_put;
+    change->base.answer = answer_put;
+    config_change_run(&change->base);
 }
 
 static void delete_domain(ApiCall *call)
 {
     Change *change = new_change(call);
     if (change != NULL) {
-        read_stands(change, on_delete_read);
+        change->base.make = make_nothing;
+        change->base.answer = answer_deleted;
+        config_change_run(&change->base);
     }
 }
 

@@ -11,7 +11,7 @@
 typedef Stentor__V1__ChannelHealth Health;
 
 typedef struct Suspension {
-    EntryChange base; // first
+    ConfigChange base; // first
     Health entry;
     Str reason;
     int64_t until_us;
@@ -125,7 +125,7 @@ static void note_change(Suspension *change)
     change->entry.noted_by = arena_cstr(call->http->arena, call->key_id);
 }
 
-static bool make_suspended(EntryChange *base, Str there, const ProtobufCMessage **ret)
+static bool make_suspended(ConfigChange *base, Str there, const ProtobufCMessage **ret)
 {
     Suspension *change = (Suspension *)base;
     (void)take_old(change, there);
@@ -138,7 +138,7 @@ static bool make_suspended(EntryChange *base, Str there, const ProtobufCMessage 
 }
 
 // What a dispatcher had found before the suspension holds again, until one finds otherwise.
-static bool make_resumed(EntryChange *base, Str there, const ProtobufCMessage **ret)
+static bool make_resumed(ConfigChange *base, Str there, const ProtobufCMessage **ret)
 {
     Suspension *change = (Suspension *)base;
     bool stands = take_old(change, there);
@@ -157,7 +157,7 @@ static bool make_resumed(EntryChange *base, Str there, const ProtobufCMessage **
     return true;
 }
 
-static void answer_state(EntryChange *base, Str payload)
+static void answer_state(ConfigChange *base, Str payload)
 {
     const Health *health = (const Health *)event_unpack(
         &stentor__v1__channel_health__descriptor, payload, base->call->http->arena, NULL);
@@ -214,7 +214,7 @@ static void suspend_channel(ApiCall *call)
     Suspension *change = new_change(call);
     if (change != NULL && read_body(change)) {
         change->base.make = make_suspended;
-        entry_change_run(&change->base);
+        config_change_run(&change->base);
     }
 }
 
@@ -223,7 +223,7 @@ static void resume_channel(ApiCall *call)
     Suspension *change = new_change(call);
     if (change != NULL) {
         change->base.make = make_resumed;
-        entry_change_run(&change->base);
+        config_change_run(&change->base);
     }
 }
 

@@ -16,7 +16,7 @@ typedef Stentor__V1__CredentialState State;
 #define REVOKED STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_REVOKED
 
 typedef struct CredentialChange {
-    EntryChange base; // first
+    ConfigChange base; // first
     CredentialEntry entry;
 } CredentialChange;
 
@@ -242,7 +242,7 @@ static bool read_entry(CredentialChange *change)
     return ok;
 }
 
-static const CredentialEntry *unpack(const EntryChange *change, Str payload)
+static const CredentialEntry *unpack(const ConfigChange *change, Str payload)
 {
     return payload.len == 0 ? NULL
                             : (const CredentialEntry *)event_unpack(
@@ -250,14 +250,14 @@ static const CredentialEntry *unpack(const EntryChange *change, Str payload)
                                   change->call->http->arena, NULL);
 }
 
-static bool refuse(EntryChange *change, const char *slug, const char *title, const char *detail)
+static bool refuse(ConfigChange *change, const char *slug, const char *title, const char *detail)
 {
     metric_add(change->call->metrics->refused[REFUSED_CONFLICT], 1);
     http_problem(change->call->http, 409, slug, title, NULL, "%s", detail);
     return false;
 }
 
-static bool refuse_revoked(EntryChange *change)
+static bool refuse_revoked(ConfigChange *change)
 {
     return refuse(
         change, "credential-revoked", "The credential is revoked",
@@ -271,7 +271,7 @@ static void note_change(CredentialChange *change)
     change->entry.changed_by = arena_cstr(call->http->arena, call->key_id);
 }
 
-static bool make_put(EntryChange *base, Str there, const ProtobufCMessage **ret)
+static bool make_put(ConfigChange *base, Str there, const ProtobufCMessage **ret)
 {
     CredentialChange *change = (CredentialChange *)base;
     const CredentialEntry *old = unpack(base, there);
@@ -296,7 +296,7 @@ static bool make_put(EntryChange *base, Str there, const ProtobufCMessage **ret)
     return true;
 }
 
-static void answer_entry(EntryChange *base, Str payload)
+static void answer_entry(ConfigChange *base, Str payload)
 {
     const CredentialEntry *entry = unpack(base, payload);
     if (entry != NULL) {
@@ -334,13 +334,13 @@ static void put_credential(ApiCall *call)
     CredentialChange *change = new_change(call);
     change->base.make = make_put;
     if (read_entry(change) && !refuse_one_more(call)) {
-        entry_change_run(&change->base);
+        config_change_run(&change->base);
     }
 }
 
 // ---- promoting, revoking, deleting ----
 
-static bool take_old(EntryChange *base, Str there)
+static bool take_old(ConfigChange *base, Str there)
 {
     CredentialChange *change = (CredentialChange *)base;
     const CredentialEntry *old = unpack(base, there);
@@ -352,7 +352,7 @@ static bool take_old(EntryChange *base, Str there)
     return true;
 }
 
-static const CredentialEntry *active_of(const EntryChange *base)
+static const CredentialEntry *active_of(const ConfigChange *base)
 {
     const VendorsApi *vendors = base->call->ctx;
     const CredentialEntry *active = routes_account(
@@ -360,7 +360,7 @@ static const CredentialEntry *active_of(const EntryChange *base)
     return active != NULL && strcmp(active->tenant, base->call->tenant) == 0 ? active : NULL;
 }
 
-static bool make_promoted(EntryChange *base, Str there, const ProtobufCMessage **ret)
+static bool make_promoted(ConfigChange *base, Str there, const ProtobufCMessage **ret)
 {
     CredentialChange *change = (CredentialChange *)base;
     const CredentialEntry *active = active_of(base);
@@ -381,7 +381,7 @@ static bool make_promoted(EntryChange *base, Str there, const ProtobufCMessage *
 }
 
 // The one before it would be active again, perhaps long after it was given up.
-static bool refuse_return(EntryChange *base)
+static bool refuse_return(ConfigChange *base)
 {
     const VendorsApi *vendors = base->call->ctx;
     const CredentialEntry *active = active_of(base);
@@ -398,7 +398,7 @@ static bool refuse_return(EntryChange *base)
                    before->name, before->name));
 }
 
-static bool make_revoked(EntryChange *base, Str there, const ProtobufCMessage **ret)
+static bool make_revoked(ConfigChange *base, Str there, const ProtobufCMessage **ret)
 {
     CredentialChange *change = (CredentialChange *)base;
     if (!take_old(base, there) || refuse_return(base)) {
@@ -412,7 +412,7 @@ static bool make_revoked(EntryChange *base, Str there, const ProtobufCMessage **
     return true;
 }
 
-static bool make_deleted(EntryChange *base, Str there, const ProtobufCMessage **ret)
+static bool make_deleted(ConfigChange *base, Str there, const ProtobufCMessage **ret)
 {
     CredentialChange *change = (CredentialChange *)base;
     if (!take_old(base, there)) {
@@ -425,22 +425,22 @@ static bool make_deleted(EntryChange *base, Str there, const ProtobufCMessage **
                "only a staged or revoked one is deleted; revoke it first");
 }
 
-static void answer_deleted(EntryChange *base, Str payload)
+static void answer_deleted(ConfigChange *base, Str payload)
 {
     (void)payload;
     http_respond(base->call->http, 204, "application/json", STR_EMPTY);
 }
 
 static void run(
-    ApiCall *call, bool (*make)(EntryChange *change, Str there, const ProtobufCMessage **ret),
-    void (*answer)(EntryChange *change, Str payload))
+    ApiCall *call, bool (*make)(ConfigChange *change, Str there, const ProtobufCMessage **ret),
+    void (*answer)(ConfigChange *change, Str payload))
 {
     CredentialChange *change = new_change(call);
     change->base.make = make;
     change->base.answer = answer;
     if (routing_is_vendor(call->params[0]) &&
         routing_is_name(call->params[1], CREDENTIAL_NAME_MAX)) {
-        entry_change_run(&change->base);
+        config_change_run(&change->base);
     } else {
         answer_unknown(call);
     }

@@ -9,7 +9,7 @@
 #include "services/gateway/vendors/entry_change.h"
 
 typedef struct RouteChange {
-    EntryChange base; // first
+    ConfigChange base; // first
     RouteEntry entry;
 } RouteChange;
 
@@ -293,7 +293,7 @@ static bool read_entry(RouteChange *change)
 }
 
 // But for who put it and when, which stay when nothing else differs.
-static bool make(EntryChange *base, Str there, const ProtobufCMessage **ret)
+static bool make(ConfigChange *base, Str there, const ProtobufCMessage **ret)
 {
     RouteChange *change = (RouteChange *)base;
     Arena *arena = base->call->http->arena;
@@ -314,7 +314,7 @@ static bool make(EntryChange *base, Str there, const ProtobufCMessage **ret)
     return true;
 }
 
-static void answer_put(EntryChange *base, Str payload)
+static void answer_put(ConfigChange *base, Str payload)
 {
     (void)payload;
     RouteChange *change = (RouteChange *)base;
@@ -343,11 +343,11 @@ static void put_route(ApiCall *call)
     change->base.make = make;
     change->base.answer = answer_put;
     if (read_entry(change) && !refuse_one_more(call)) {
-        entry_change_run(&change->base);
+        config_change_run(&change->base);
     }
 }
 
-static bool make_nothing(EntryChange *base, Str there, const ProtobufCMessage **ret)
+static bool make_nothing(ConfigChange *base, Str there, const ProtobufCMessage **ret)
 {
     *ret = NULL;
     if (there.len == 0) {
@@ -356,7 +356,7 @@ static bool make_nothing(EntryChange *base, Str there, const ProtobufCMessage **
     return there.len > 0;
 }
 
-static void answer_deleted(EntryChange *base, Str payload)
+static void answer_deleted(ConfigChange *base, Str payload)
 {
     (void)payload;
     http_respond(base->call->http, 204, "application/json", STR_EMPTY);
@@ -364,11 +364,11 @@ static void answer_deleted(EntryChange *base, Str payload)
 
 static void delete_route(ApiCall *call)
 {
-    EntryChange *change = entry_change_new(call, sizeof *change, "route", call->params[0]);
+    ConfigChange *change = entry_change_new(call, sizeof *change, "route", call->params[0]);
     change->make = make_nothing;
     change->answer = answer_deleted;
     if (routing_is_name(change->key, ROUTE_NAME_MAX)) {
-        entry_change_run(change);
+        config_change_run(change);
     } else {
         answer_unknown(call);
     }
