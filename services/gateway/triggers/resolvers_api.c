@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/gateway/triggers/resolvers_api.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "common/api/api_json.h"
 #include "common/api/config_read.h"
 #include "common/api/config_write.h"
 #include "common/api/page.h"
-#include "common/api/precondition.h"
 #include "common/base/clock.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
-#include "common/codec/hash.h"
-#include "common/config/config_store.h"
+#include "services/gateway/triggers/entry_put.h"
 
 typedef Stentor__V1__NamedResolver Entry;
 
@@ -24,7 +21,6 @@ typedef struct Change {
     char *subject;
     Str payload; // empty: deleted
     Precondition needs;
-    bool lost; // another came first
     Entry entry;
 } Change;
 
@@ -117,8 +113,9 @@ static void get_resolver(ApiCall *call)
 
 // ---- changing ----
 
-static void answer_stored(Change *change, uint64_t sequence)
+static void answer_stored(void *ctx, uint64_t sequence)
 {
+    Change *change = ctx;
     ApiCall *call = change->call;
     const ResolversApi *api = call->ctx;
     Str tenant = str_from(call->tenant);
@@ -134,48 +131,20 @@ static void answer_stored(Change *change, uint64_t sequence)
     }
 }
 
-static void on_bus_stored(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
-{
-    (void)duplicate;
-    Change *change = ctx;
-    if (err != NULL) {
-        api_answer_failure(change->call, err);
-    } else if (change->lost) {
-        precondition_answer_failed(change->call, sequence);
-    } else {
-        answer_stored(change, sequence);
-    }
-}
-
-// Without a precondition the later of two puts at once counts.
-static ConfigVerdict decide(void *ctx, uint64_t there)
-{
-    Change *change = ctx;
-    (void)there;
-    change->lost = precondition_is_given(&change->needs);
-    return change->lost ? CONFIG_LEAVE : CONFIG_PUT;
-}
-
 static void publish(Change *change, uint64_t replaces)
 {
-    ApiCall *call = change->call;
-    const ResolversApi *api = call->ctx;
-    Arena *arena = call->http->arena;
-    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
-    // Every put is a new fact, so its id is its own: the time makes it one.
-    const char *when = arena_printf(arena, "%" PRId64, call->http->received_at_us);
-    event_id_derive("config", str_from(change->subject), str_from(when), event_id);
-    ConfigStore store = {
-        .out =
-            {.subject = change->subject,
-             .event_id = str_from(event_id),
-             .payload = change->payload},
+    const ResolversApi *api = change->call->ctx;
+    entry_put(&(EntryPut){
+        .call = change->call,
+        .bus = api->bus,
+        .kind = "resolver",
+        .key = change->name,
+        .payload = change->payload,
         .replaces = replaces,
-        .decide = decide,
-        .done = on_bus_stored,
+        .needs = &change->needs,
+        .done = answer_stored,
         .ctx = change,
-    };
-    config_store(api->bus, &store, arena);
+    });
 }
 
 // But for who put it and when, which then stay.

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/gateway/triggers/triggers_api.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/api/config_read.h"
 #include "common/api/config_write.h"
 #include "common/api/page.h"
-#include "common/api/precondition.h"
 #include "common/base/id.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
-#include "common/codec/hash.h"
-#include "common/config/config_store.h"
 #include "common/trigger/trigger_try.h"
+#include "services/gateway/triggers/entry_put.h"
 
 typedef Stentor__V1__Trigger Trigger;
 
@@ -25,7 +22,6 @@ typedef struct Change {
     Str payload; // empty: deleted
     Precondition needs;
     uint64_t replaces; // what was read; of a change that has a precondition
-    bool lost;         // another came first
     Trigger trigger;
 } Change;
 
@@ -142,8 +138,9 @@ static void add_warnings(json_t *object, const Change *change)
     (void)json_object_set_new(object, "warnings", warnings);
 }
 
-static void answer_stored(Change *change, uint64_t sequence)
+static void answer_stored(void *ctx, uint64_t sequence)
 {
+    Change *change = ctx;
     ApiCall *call = change->call;
     const TriggersApi *api = call->ctx;
     // The mirror brings it in a moment; until then this process's next call must not meet the old
@@ -160,47 +157,20 @@ static void answer_stored(Change *change, uint64_t sequence)
     api_answer_json(call, 200, object);
 }
 
-static void on_bus_stored(void *ctx, const Error *err, uint64_t sequence, bool duplicate)
-{
-    (void)duplicate;
-    Change *change = ctx;
-    if (err != NULL) {
-        api_answer_failure(change->call, err);
-    } else if (change->lost) {
-        precondition_answer_failed(change->call, sequence);
-    } else {
-        answer_stored(change, sequence);
-    }
-}
-
-// Without a precondition the later of two puts at once counts.
-static ConfigVerdict decide(void *ctx, uint64_t there)
-{
-    Change *change = ctx;
-    (void)there;
-    change->lost = precondition_is_given(&change->needs);
-    return change->lost ? CONFIG_LEAVE : CONFIG_PUT;
-}
-
 static void publish(Change *change)
 {
-    ApiCall *call = change->call;
-    const TriggersApi *api = call->ctx;
-    Arena *arena = call->http->arena;
-    char *subject = arena_alloc(arena, SUBJECT_SIZE);
-    char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
-    subject_config(subject, "trigger", str_from(call->tenant), change->key);
-    // Every put is a new fact, so its id is its own: the time makes it one.
-    const char *when = arena_printf(arena, "%" PRId64, call->http->received_at_us);
-    event_id_derive("config", str_from(subject), str_from(when), event_id);
-    ConfigStore store = {
-        .out = {.subject = subject, .event_id = str_from(event_id), .payload = change->payload},
+    const TriggersApi *api = change->call->ctx;
+    entry_put(&(EntryPut){
+        .call = change->call,
+        .bus = api->bus,
+        .kind = "trigger",
+        .key = change->key,
+        .payload = change->payload,
         .replaces = change->replaces,
-        .decide = decide,
-        .done = on_bus_stored,
+        .needs = &change->needs,
+        .done = answer_stored,
         .ctx = change,
-    };
-    config_store(api->bus, &store, arena);
+    });
 }
 
 // But for who put it and when, which then stay.
