@@ -8,9 +8,10 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/base/id.h"
 #include "services/cli/user_config.h"
 
-enum { MESSAGE_MAX = 4096 };
+enum { MESSAGE_MAX = 4096, OBJECT_BYTES_MAX = 1024 * 1024 };
 
 // Each run of blanks and line breaks as one blank: libpq's texts have several lines.
 static void join_lines(char *text)
@@ -187,6 +188,47 @@ bool cli_read_file(Cli *cli, const char *path, size_t max, Str *ret, Error *err)
     }
     err->kind = ERROR_USAGE; // the caller named it
     return false;
+}
+
+bool cli_load_object(Cli *cli, json_t **ret, Error *err)
+{
+    const char *path = args_flag(&cli->args, "file");
+    json_error_t where;
+    Str text = STR_EMPTY;
+    if (path == NULL) {
+        *ret = json_object();
+        return true;
+    }
+    if (!cli_read_file(cli, path, OBJECT_BYTES_MAX, &text, err)) {
+        return error_wrap(err, "--file");
+    }
+    json_t *object = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &where);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return error_set(
+            err, ERROR_USAGE, "--file '%s' is not a JSON object: line %d: %s", path, where.line,
+            where.text);
+    }
+    *ret = object;
+    return true;
+}
+
+bool cli_tenant_or_all(const Cli *cli, const char *what, const char **ret, Error *err)
+{
+    const char *tenant = args_flag(&cli->args, "tenant");
+    if (args_has(&cli->args, "all-tenants")) {
+        *ret = NULL;
+        return tenant == NULL ||
+               error_set(err, ERROR_USAGE, "--tenant and --all-tenants exclude each other");
+    }
+    *ret = tenant != NULL ? tenant : cli->settings.tenant;
+    if (*ret == NULL || (*ret)[0] == '\0') {
+        return error_set(
+            err, ERROR_USAGE,
+            "--tenant TENANT, STENTOR_TENANT or --all-tenants is required: whose %s", what);
+    }
+    return id_is_tenant(str_from(*ret)) ||
+           error_set(err, ERROR_USAGE, "'%s' is not a tenant's id", *ret);
 }
 
 bool cli_time_from_now(Cli *cli, const char *name, const char **ret, Error *err)

@@ -139,6 +139,10 @@ bool cli_no_answer(const Cli *cli, const char *reason, Error *err);
 const char *cli_home(Cli *cli);
 // A file that the caller names; "-": standard input. ERROR_USAGE: it cannot be read.
 bool cli_read_file(Cli *cli, const char *path, size_t max, Str *ret, Error *err);
+// The JSON object of --file; without the flag an empty one. ERROR_USAGE: it is none.
+bool cli_load_object(Cli *cli, json_t **ret, Error *err);
+// Whose: --tenant, else STENTOR_TENANT; NULL with --all-tenants. what: "messages", for the error.
+bool cli_tenant_or_all(const Cli *cli, const char *what, const char **ret, Error *err);
 // A line of what an installer does: {"what", "result"} with --json.
 void cli_step(const Cli *cli, const char *what, const char *result);
 // Prints {"key": value, ...} with --json, else "key  value" lines. Pairs end with NULL.

@@ -38,26 +38,11 @@ static const FieldFlag TEXT_FLAGS[] = {
 
 static bool load_file(Cli *cli, json_t **ret, Error *err)
 {
-    const char *path = args_flag(&cli->args, "file");
-    json_error_t where;
-    Str text = STR_EMPTY;
-    if (path == NULL) {
-        *ret = json_object();
-        return true;
+    bool ok = cli_load_object(cli, ret, err);
+    if (ok) {
+        (void)json_object_del(*ret, "key"); // as `trigger show --json` prints it
     }
-    if (!cli_read_file(cli, path, FILE_BYTES_MAX, &text, err)) {
-        return error_wrap(err, "--file");
-    }
-    json_t *object = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &where);
-    if (!json_is_object(object)) {
-        json_decref(object);
-        return error_set(
-            err, ERROR_USAGE, "--file '%s' is not a JSON object: line %d: %s", path, where.line,
-            where.text);
-    }
-    (void)json_object_del(object, "key"); // as `trigger show --json` prints it
-    *ret = object;
-    return true;
+    return ok;
 }
 
 static bool set_flags(Cli *cli, json_t *object, Error *err)

@@ -12,6 +12,7 @@
 #include "common/base/id.h"
 #include "common/orders/uuid.h"
 #include "services/cli/cli.h"
+#include "services/cli/operate/tenant_database.h"
 
 enum { KEY_MAX = 512, LIMIT_MAX = 100000, SQL_MAX = 8192 };
 
@@ -160,22 +161,6 @@ static bool read_flags(Cli *cli, Find *find, Error *err)
 
 // ---- history ----
 
-static PGconn *open_database(const Cli *cli, Error *err)
-{
-    if (!cli_need(cli->settings.database_url, "STENTOR_DATABASE_URL", err) ||
-        !cli_need(cli->settings.tenant, "STENTOR_TENANT", err)) {
-        return NULL;
-    }
-    PGconn *pg = archive_connect(cli->settings.database_url, "stentor-cli", err);
-    const char *params[] = {cli->settings.tenant};
-    static const char set[] = "SELECT set_config('app.tenant_id', $1, false)";
-    if (pg != NULL && !archive_do(pg, "the tenant", set, params, 1, err)) {
-        PQfinish(pg);
-        return NULL;
-    }
-    return pg;
-}
-
 // The notification's id that a Message-ID of ours begins with, and its time; else no id.
 static void read_own_id(const char *message_id, char own[ID_SIZE], char own_at[CLOCK_RFC3339_SIZE])
 {
@@ -270,7 +255,7 @@ int cmd_find(Cli *cli)
 {
     Error err = {0};
     Find find = {.look = NULL};
-    PGconn *pg = read_flags(cli, &find, &err) ? open_database(cli, &err) : NULL;
+    PGconn *pg = read_flags(cli, &find, &err) ? tenant_database(cli, &err) : NULL;
     AUTO(PGresult) rows = pg != NULL ? ask_rows(pg, &find, &err) : NULL;
     int status = EXIT_DONE;
     if (rows == NULL) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// order show, order list: what the order saga knows of an order. Who ordered is sealed and not shown.
+// order show, order list: what the order saga knows of an order. Who ordered is sealed and not
+// shown.
 #include <jansson.h>
 #include <libpq-fe.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "common/orders/machine.h"
 #include "common/orders/uuid.h"
 #include "services/cli/cli.h"
+#include "services/cli/operate/tenant_database.h"
 
 // clang-format off
 #define AT(column) "to_char(" column " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
@@ -50,22 +52,6 @@ static const char list_sql[] =
     " ORDER BY s.order_placed_date DESC LIMIT $2::int8) o";
 // clang-format on
 
-static PGconn *open_database(const Cli *cli, Error *err)
-{
-    if (!cli_need(cli->settings.database_url, "STENTOR_DATABASE_URL", err) ||
-        !cli_need(cli->settings.tenant, "STENTOR_TENANT", err)) {
-        return NULL;
-    }
-    PGconn *pg = archive_connect(cli->settings.database_url, "stentor-cli", err);
-    const char *params[] = {cli->settings.tenant};
-    static const char set[] = "SELECT set_config('app.tenant_id', $1, false)";
-    if (pg != NULL && !archive_do(pg, "the tenant", set, params, 1, err)) {
-        PQfinish(pg);
-        return NULL;
-    }
-    return pg;
-}
-
 static const char *text_of(const json_t *object, const char *name)
 {
     const char *text = json_string_value(json_object_get(object, name));
@@ -85,9 +71,8 @@ static void print_transition(const json_t *t)
     printf(
         "  %s  %-20s %s%s%s%s%s\n", text_of(t, "at"), text_of(t, "event"),
         applied ? text_of(t, "from") : text_of(t, "verdict"),
-        applied && text_of(t, "from")[0] != '\0' ? " -> " : "",
-        applied ? text_of(t, "to") : "", text_of(t, "reason")[0] != '\0' ? ": " : "",
-        text_of(t, "reason"));
+        applied && text_of(t, "from")[0] != '\0' ? " -> " : "", applied ? text_of(t, "to") : "",
+        text_of(t, "reason")[0] != '\0' ? ": " : "", text_of(t, "reason"));
 }
 
 static void print_order(const json_t *order)
@@ -121,7 +106,7 @@ int cmd_order_show(Cli *cli)
         error_set(&err, ERROR_USAGE, "'%s' is not an order's id or correlation id: a UUID", word);
         return cli_fail(cli, &err);
     }
-    PGconn *pg = open_database(cli, &err);
+    PGconn *pg = tenant_database(cli, &err);
     const char *params[] = {id};
     AUTO(PGresult)
     rows = pg != NULL ? archive_ask(pg, "the order", show_sql, params, 1, &err) : NULL;
@@ -183,7 +168,7 @@ int cmd_order_list(Cli *cli)
     if (err.kind != ERROR_NONE) {
         return cli_fail(cli, &err);
     }
-    PGconn *pg = open_database(cli, &err);
+    PGconn *pg = tenant_database(cli, &err);
     char most[24];
     (void)snprintf(most, sizeof most, "%lld", (long long)limit);
     const char *params[] = {state, most};

@@ -133,19 +133,11 @@ static bool read_subjects(Cli *cli, ReplayPlan *plan, Error *err)
             "--subject is '%s': expected a filter within '%s', the subjects of %s", plan->filter,
             plan->stream->subjects, plan->stream->name);
     }
-    const char *tenant = args_flag(&cli->args, "tenant");
-    if (args_has(&cli->args, "all-tenants")) {
-        return tenant == NULL ||
-               error_set(err, ERROR_USAGE, "--tenant and --all-tenants exclude each other");
+    if (!cli_tenant_or_all(cli, "messages", &plan->tenant, err)) {
+        return false;
     }
-    plan->tenant = tenant != NULL ? tenant : cli->settings.tenant;
-    if (plan->tenant == NULL || plan->tenant[0] == '\0') {
-        return error_set(
-            err, ERROR_USAGE,
-            "--tenant TENANT, STENTOR_TENANT or --all-tenants is required: whose messages");
-    }
-    if (!id_is_tenant(str_from(plan->tenant))) {
-        return error_set(err, ERROR_USAGE, "'%s' is not a tenant's id", plan->tenant);
+    if (plan->tenant == NULL) {
+        return true;
     }
     return replay_says_tenant(plan->stream) ||
            error_set(

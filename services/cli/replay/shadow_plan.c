@@ -44,23 +44,6 @@ static bool read_key(Cli *cli, ShadowPlan *plan, Error *err)
     return true;
 }
 
-static bool read_tenant(Cli *cli, ShadowPlan *plan, Error *err)
-{
-    const char *tenant = args_flag(&cli->args, "tenant");
-    if (args_has(&cli->args, "all-tenants")) {
-        return tenant == NULL ||
-               error_set(err, ERROR_USAGE, "--tenant and --all-tenants exclude each other");
-    }
-    plan->tenant = tenant != NULL ? tenant : cli->settings.tenant;
-    if (plan->tenant == NULL || plan->tenant[0] == '\0') {
-        return error_set(
-            err, ERROR_USAGE,
-            "--tenant TENANT, STENTOR_TENANT or --all-tenants is required: whose requests");
-    }
-    return id_is_tenant(str_from(plan->tenant)) ||
-           error_set(err, ERROR_USAGE, "'%s' is not a tenant's id", plan->tenant);
-}
-
 static bool read_span(Cli *cli, int64_t now_us, ShadowPlan *plan, Error *err)
 {
     const Args *args = &cli->args;
@@ -111,6 +94,6 @@ bool shadow_plan_read(Cli *cli, int64_t now_us, ShadowPlan *ret, Error *err)
     if (ret->subject != NULL) {
         ret->subject[strcspn(ret->subject, "\r\n")] = '\0'; // an editor's line break is none of it
     }
-    return read_key(cli, ret, err) && read_tenant(cli, ret, err) &&
+    return read_key(cli, ret, err) && cli_tenant_or_all(cli, "requests", &ret->tenant, err) &&
            read_span(cli, now_us, ret, err);
 }

@@ -6,8 +6,6 @@
 
 #include "services/cli/api_client.h"
 
-enum { FILE_BYTES_MAX = 65536 };
-
 static const char *path_of(Cli *cli)
 {
     return arena_printf(
@@ -18,29 +16,12 @@ static const char *path_of(Cli *cli)
 
 static bool load_file(Cli *cli, json_t **ret, Error *err)
 {
-    const char *path = args_flag(&cli->args, "file");
-    json_error_t where;
-    Str text = STR_EMPTY;
-    if (path == NULL) {
-        *ret = json_object();
-        return true;
-    }
-    if (!cli_read_file(cli, path, FILE_BYTES_MAX, &text, err)) {
-        return error_wrap(err, "--file");
-    }
-    json_t *object = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &where);
-    if (!json_is_object(object)) {
-        json_decref(object);
-        return error_set(
-            err, ERROR_USAGE, "--file '%s' is not a JSON object: line %d: %s", path, where.line,
-            where.text);
-    }
     static const char *const shown[] = {"key", "of", "updated_at", "updated_by", "warnings"};
-    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        (void)json_object_del(object, shown[i]); // as `route show --json` prints it
+    bool ok = cli_load_object(cli, ret, err);
+    for (size_t i = 0; ok && i < sizeof shown / sizeof *shown; i++) {
+        (void)json_object_del(*ret, shown[i]); // as `route show --json` prints it
     }
-    *ret = object;
-    return true;
+    return ok;
 }
 
 // "sendgrid", "sendgrid/main", "sendgrid=90", "sendgrid/main=90".
