@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What vendors.c (the vendors and the choice among them) and vendors_state.c (their state in
-// CONFIG) share.
+// What vendors.c (the vendors and the choice among them), vendors_doubt.c (mails that may have been
+// sent) and vendors_state.c (their state in CONFIG) share.
 #pragma once
 
 #include "common/base/map.h"
@@ -53,6 +53,14 @@ struct Vendors {
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
 };
+
+// vendors.c
+// Whose credential is used; the one before it while this one is refused. NULL: there is no room.
+VendorPlace *vendors_place_in_use(Vendors *vendors, const CredentialEntry *entry);
+
+// vendors_doubt.c
+// What the policy says about the attempt before, whose answer never came.
+void vendors_resolve_doubt(Vendors *vendors, const RouteChoice *choice, Job *job, int64_t now_us);
 
 // vendors_state.c
 bool vendors_put_entry(
