@@ -25,16 +25,23 @@ static VendorPlace *place_of(const Job *job)
 }
 
 // The next vendor of the route that works. false: there is none, or the mail is bound to its own.
+// An urgent mail is no probe while another vendor is there.
 static bool find_other(const Job *job, int64_t now_us, size_t *ret)
 {
     const JobRoute *route = &job->route;
+    bool urgent = (Priority)job->rendered->priority <= PRIORITY_HIGH;
+    bool found = false;
     for (size_t i = route->at + 1; !route->bound && i < route->count; i++) {
-        if (vendor_is_up(route->targets[i], now_us)) {
+        const VendorPlace *place = route->targets[i];
+        if (vendor_is_closed(place) || (!found && vendor_is_up(place, now_us))) {
+            found = true;
             *ret = i;
-            return true;
+            if (!urgent || vendor_is_closed(place)) {
+                return true;
+            }
         }
     }
-    return false;
+    return found;
 }
 
 Str next_fallback(const Job *job)
@@ -120,23 +127,46 @@ static void send_now(Job *job)
     vendor->send(vendor->self, mail);
 }
 
-// SENDING: to the vendor of its claim, if that vendor may be called now.
-static void enter(Job *job)
+static void pass_on(Job *job)
 {
     int64_t now_us = clock_now_us();
-    int64_t at_us = now_us;
     size_t other = 0;
     const JobRoute *route = &job->route;
-    BreakerAnswer answer = vendor_ask(place_of(job), now_us, &at_us);
-    if (answer != BREAKER_WAIT) {
-        if (outcomes_move(job, JOB_SENDING)) {
-            send_now(job);
-        }
-    } else if ((route->rules.fallback_on & FALLBACK_OPEN) != 0 && find_other(job, now_us, &other)) {
+    if ((route->rules.fallback_on & FALLBACK_OPEN) != 0 && find_other(job, now_us, &other)) {
         move_add(job, other);
     } else {
         record_waiting(
             job, "the vendor fails, and no other one may take it", probe_due_us(job, now_us));
+    }
+}
+
+static void on_probe_claimed(void *ctx, bool granted)
+{
+    Job *job = ctx;
+    if (!granted) {
+        pass_on(job);
+    } else if (outcomes_move(job, JOB_SENDING)) {
+        send_now(job);
+    }
+}
+
+// SENDING: to the vendor of its claim, if that vendor may be called now. The one that is to be the
+// probe waits, CLAIMED, for the right to it.
+static void enter(Job *job)
+{
+    int64_t at_us = 0;
+    switch (vendor_ask(place_of(job), clock_now_us(), &at_us)) {
+    case BREAKER_SEND:
+        if (outcomes_move(job, JOB_SENDING)) {
+            send_now(job);
+        }
+        break;
+    case BREAKER_PROBE:
+        vendor_claim_probe(place_of(job), on_probe_claimed, job);
+        break;
+    case BREAKER_WAIT:
+        pass_on(job);
+        break;
     }
 }
 
@@ -256,8 +286,14 @@ static bool send_again(Job *job)
     int64_t at_us = 0;
     uint64_t quarter = (uint64_t)dispatcher->parts.lease_ms / 4;
     if (job->resends >= JOB_RESENDS_MAX || dispatcher->stopping ||
-        uv_now(dispatcher->parts.loop) + quarter >= job->mail.held_until_ms ||
-        vendor_ask(place_of(job), clock_now_us(), &at_us) == BREAKER_WAIT) {
+        uv_now(dispatcher->parts.loop) + quarter >= job->mail.held_until_ms) {
+        return false;
+    }
+    BreakerAnswer answer = vendor_ask(place_of(job), clock_now_us(), &at_us);
+    if (answer == BREAKER_PROBE) {
+        vendor_no_probe(place_of(job));
+    }
+    if (answer != BREAKER_SEND) {
         return false;
     }
     job->resends++;

@@ -44,6 +44,18 @@ static const DbStatement THROTTLE = {
     " ELSE greatest(0.05, dispatcher.budget_pace(b.penalty, b.penalty_until) * 0.7) END,"
     " penalty_until = greatest(b.penalty_until, excluded.penalty_until)"};
 
+// One row: 0 when it is taken, else how long it is another's. None: another takes it just now.
+static const DbStatement CLAIM = {
+    "budget_claim",
+    "WITH mine AS (INSERT INTO dispatcher.budget AS b (key, tat)"
+    " VALUES ($1::text, now() + $2::int8 * interval '1 microsecond')"
+    " ON CONFLICT (key) DO UPDATE SET tat = excluded.tat"
+    " WHERE b.tat <= now() OR b.tat > now() + $3::int8 * interval '1 microsecond'"
+    " RETURNING 0::int8 AS left_us)"
+    " SELECT left_us FROM mine UNION ALL"
+    " SELECT greatest(1, (extract(epoch FROM tat - now()) * 1000000)::int8)"
+    " FROM dispatcher.budget WHERE key = $1::text AND NOT EXISTS (SELECT FROM mine)"};
+
 static const DbStatement BEAT = {
     "budget_beat",
     "WITH gone AS (DELETE FROM dispatcher.budget WHERE key LIKE 'replica|%' AND key <> 'replica|' "
@@ -311,6 +323,43 @@ void budgets_throttled(Budgets *budgets, Str key, uint32_t retry_after_ms)
     db_i64(p, wait_ms);
     budgets->open++;
     db_txn_submit(txn, on_throttled, budgets);
+}
+
+// ---- a right that one of all dispatchers has ----
+
+typedef struct Right {
+    Budgets *budgets;
+    void (*on_answer)(void *ctx, bool granted, int64_t again_in_us);
+    void *ctx;
+} Right;
+
+static void on_right(void *ctx, DbTxn *txn, const Error *err)
+{
+    const Right *right = ctx;
+    Budgets *budgets = right->budgets;
+    const PGresult *rows = err == NULL ? db_txn_result(txn, 0) : NULL;
+    bool answered = rows != NULL && db_rows(rows) == 1;
+    int64_t left_us = answered ? db_get_int(rows, 0, 0) : 0;
+    if (err != NULL) {
+        note_failure(budgets, err);
+    }
+    right->on_answer(right->ctx, answered && left_us == 0, left_us);
+    end_one(budgets);
+}
+
+void budgets_claim(
+    Budgets *budgets, Str key, int64_t every_us, int64_t most_us,
+    void (*on_answer)(void *ctx, bool granted, int64_t again_in_us), void *ctx)
+{
+    DbTxn *txn = db_txn_new(budgets->pool);
+    Right *right = arena_zalloc(db_txn_arena(txn), sizeof *right);
+    *right = (Right){budgets, on_answer, ctx};
+    DbParams *p = db_txn_add(txn, &CLAIM, NULL);
+    db_text(p, key);
+    db_i64(p, every_us);
+    db_i64(p, most_us);
+    budgets->open++;
+    db_txn_submit(txn, on_right, right);
 }
 
 // ---- replicas ----

@@ -33,6 +33,13 @@ bool budgets_take(
 // The vendor says that it was too much: all dispatchers slow down by a third, and none begins
 // before retry_after_ms (at least a second) are over.
 void budgets_throttled(Budgets *budgets, Str key, uint32_t retry_after_ms);
+// The right to do something once in every_us of all dispatchers together: a key with one token in
+// that time. It is taken although another has it when that one has it for longer than most_us from
+// now. on_answer from the loop, once; refused: again_in_us is when the right is free, 0: Postgres
+// did not answer.
+void budgets_claim(
+    Budgets *budgets, Str key, int64_t every_us, int64_t most_us,
+    void (*on_answer)(void *ctx, bool granted, int64_t again_in_us), void *ctx);
 uint32_t budgets_replicas(const Budgets *budgets); // with limits, seen lately, this one included
 // on_closed from the loop, once no answer is awaited; then budgets_free().
 void budgets_close(Budgets *budgets, void (*on_closed)(void *ctx), void *ctx);

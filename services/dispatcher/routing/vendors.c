@@ -12,7 +12,6 @@
 enum {
     PLACE_NAME_SIZE = 160,
     CALLS_MAX = 4096,         // of all vendors together
-    OFFER_PAUSE_MS = 1000,    // between two mails that are sent its way to be the probe
     PROMOTED_S = 60,          // a credential that is refused so soon gives way to the one before it
     HALF_OPEN_WAIT_MS = 5000, // what waits while a probe is under way
 };
@@ -187,34 +186,20 @@ LedgerPlace vendor_ledger_place(const VendorPlace *place, Str key)
     };
 }
 
-static bool wants_probe(const Breaker *breaker, int64_t now_us)
-{
-    return (breaker->state == BREAKER_OPEN && now_us >= breaker->probe_at_us) ||
-           (breaker->state == BREAKER_HALF_OPEN && breaker->probe_begun_us == 0);
-}
-
-bool vendor_is_up(const VendorPlace *place, int64_t now_us)
-{
-    return breaker_is_closed(&place->breaker) || wants_probe(&place->breaker, now_us);
-}
-
-BreakerAnswer vendor_ask(VendorPlace *place, int64_t now_us, int64_t *ret_at_us)
-{
-    return breaker_ask(&place->breaker, 0, now_us, ret_at_us);
-}
-
 void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
 {
     int64_t now_us = clock_now_us();
     double chance = (double)(now_us % 1000) / 1000.0;
     BreakerResult said = result->waited ? BREAKER_NOTHING : breaker_result(result);
     BreakerMove move = breaker_tell(&place->breaker, said, begun_us, chance, now_us);
+    vendors_end_right(place);
     char reason[VENDOR_REASON_MAX];
     (void)snprintf(
         reason, sizeof reason, STR_FMT "%s" STR_FMT, STR_ARG(str_slice(result->code, 0, 32)),
         result->code.len > 0 && result->text.len > 0 ? " " : "",
         STR_ARG(str_slice(result->text, 0, 120)));
     vendors_note_move(place, move, reason);
+    place->mended = place->mended && move != BREAKER_OPENS;
     if (move == BREAKER_OPENS && before_of(place->vendors, place) != NULL) {
         LOG(LOG_ERROR,
             "a credential is refused right after it was promoted; the one before it is used",
@@ -257,19 +242,6 @@ typedef struct Asking {
     int64_t suspended_until_us; // of the last one that is
 } Asking;
 
-// A breaker that wants a probe is offered a mail now and then, as one that is up; never an urgent
-// one, for another vendor may have it at once.
-static bool takes_probe(VendorPlace *place, const Job *job, int64_t now_us)
-{
-    bool urgent = (Priority)job->rendered->priority <= PRIORITY_HIGH;
-    if (urgent || !wants_probe(&place->breaker, now_us) ||
-        now_us - place->offered_us < OFFER_PAUSE_MS * INT64_C(1000)) {
-        return false;
-    }
-    place->offered_us = now_us;
-    return true;
-}
-
 static VendorStanding standing(void *ctx, Str vendor, const CredentialEntry *credential)
 {
     (void)vendor;
@@ -283,7 +255,8 @@ static VendorStanding standing(void *ctx, Str vendor, const CredentialEntry *cre
             &asking->suspended_until_us)) {
         return STANDING_DISABLED;
     }
-    if (!breaker_is_closed(&place->breaker) && !takes_probe(place, asking->job, asking->now_us)) {
+    if (!breaker_is_closed(&place->breaker) &&
+        !vendors_takes_probe(place, asking->job, asking->now_us)) {
         return STANDING_OPEN;
     }
     return vendors_is_degraded(asking->vendors, place) ? STANDING_DEGRADED : STANDING_UP;
@@ -315,7 +288,7 @@ static void note_wait(const Asking *asking, const RouteChoice *choice, JobRoute 
         int64_t until_us = asking->suspended_until_us;
         route->waits_until_us = until_us < most_us ? until_us : most_us;
         route->waits_for = "an operator has suspended the vendor";
-    } else if (!wants_probe(&route->targets[0]->breaker, now_us)) {
+    } else if (!vendors_wants_probe(route->targets[0], now_us)) {
         route->waits_until_us = vendor_due_us(route->targets[0], now_us);
         route->waits_for = "the vendor fails, and no other one may take it";
     }
@@ -396,6 +369,7 @@ static void on_secret_changed(void *ctx, const SecretName *secret)
                              : NULL;
     if (place != NULL) {
         breaker_credential_changed(&place->breaker, clock_now_us());
+        place->mended = !breaker_is_closed(&place->breaker);
     }
 }
 

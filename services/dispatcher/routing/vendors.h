@@ -60,11 +60,18 @@ const Vendor *vendor_of(const VendorPlace *place);
 const VendorApi *vendor_api_of(const VendorPlace *place); // NULL: smtp
 LedgerPlace vendor_ledger_place(const VendorPlace *place, Str key);
 bool vendor_is_up(const VendorPlace *place, int64_t now_us); // closed, or a probe is due
-// May it send now? BREAKER_WAIT: *ret_at_us is when to ask again.
 // A mail that may have been sent there by the attempt before: what is known of that.
 RoutingFacts vendor_doubt_facts(
     const VendorPlace *place, const Job *job, const RoutingRules *rules, int64_t now_us);
+// May it send now? BREAKER_WAIT: *ret_at_us is when to ask again. BREAKER_PROBE: with the right to
+// it (vendor_claim_probe), or it is given back (vendor_no_probe).
 BreakerAnswer vendor_ask(VendorPlace *place, int64_t now_us, int64_t *ret_at_us);
+bool vendor_is_closed(const VendorPlace *place);
+// One dispatcher at a time has the right to probe a vendor: of all together, one probe a wait of
+// the breaker; who has it makes the further probes that close the breaker, one after the other.
+// on_answer: at once or from the loop; refused, the probe is given back already.
+void vendor_claim_probe(VendorPlace *place, void (*on_answer)(void *ctx, bool granted), void *ctx);
+void vendor_no_probe(VendorPlace *place);
 void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us);
 // When what waits for it should come back.
 int64_t vendor_due_us(const VendorPlace *place, int64_t now_us);

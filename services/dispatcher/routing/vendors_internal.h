@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What vendors.c (the vendors and the choice among them), vendors_doubt.c (mails that may have been
-// sent) and vendors_state.c (their state in CONFIG) share.
+// sent), vendors_probe.c (who tries a vendor that was left alone) and vendors_state.c (their state
+// in CONFIG) share.
 #pragma once
 
 #include "common/base/map.h"
@@ -18,7 +19,10 @@ struct VendorPlace {
     char *credential; // "" of smtp
     char *limit;      // key of its limits, which all dispatchers share
     Breaker breaker;
-    int64_t offered_us; // when a mail was last sent its way to be the probe
+    // vendors_probe.c
+    int64_t offered_us;     // when a mail was last sent its way to be the probe
+    int64_t right_until_us; // this dispatcher may probe it; 0: it has to ask
+    bool mended;            // its credential is another one since the breaker opened
     // What CONFIG has to say of it (vendors_state.c).
     char reason[VENDOR_REASON_MAX];
     int64_t down_since_us; // 0: its breaker is closed
@@ -57,6 +61,12 @@ struct Vendors {
 // vendors.c
 // Whose credential is used; the one before it while this one is refused. NULL: there is no room.
 VendorPlace *vendors_place_in_use(Vendors *vendors, const CredentialEntry *entry);
+
+// vendors_probe.c
+bool vendors_wants_probe(const VendorPlace *place, int64_t now_us);
+// May this mail be the probe that it wants? It is offered one now and then, as one that is up.
+bool vendors_takes_probe(VendorPlace *place, const Job *job, int64_t now_us);
+void vendors_end_right(VendorPlace *place); // when its breaker is open again, or closed
 
 // vendors_doubt.c
 // What the policy says about the attempt before, whose answer never came.

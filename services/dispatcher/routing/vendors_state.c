@@ -78,6 +78,7 @@ static void hear(VendorPlace *place, const VendorEntry *entry)
     }
     place->down_since_us = down ? entry->down_since_us : 0;
     place->refused = entry->refused;
+    vendors_end_right(place);
     LOG(LOG_INFO, "another dispatcher says how a vendor is", log_text("vendor", place->vendor.name),
         log_text("credential", place->credential),
         log_text("breaker", breaker_state_name(place->breaker.state)));

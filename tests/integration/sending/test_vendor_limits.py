@@ -48,6 +48,18 @@ def vendor(pipeline):
     double.stop()
 
 
+class TimedList(list):
+    """When each came."""
+
+    def __init__(self):
+        super().__init__()
+        self.times = []
+
+    def append(self, one):
+        self.times.append(time.monotonic())
+        super().append(one)
+
+
 def send(pipeline, count):
     body = [{"to": f"guest{n}@limited.example", "template": "welcome", "variables": {"name": "Alice"}} for n in range(count)]
     status, _, answer = pipeline.post(body)
@@ -119,6 +131,32 @@ def test_a_rotated_secret_is_used_without_a_restart(pipeline, vendor):
             for name in ("dispatcher", "dispatcher-2")]
     assert sum(uses) >= MAILS + 7
     assert all("SG.rotated" not in pipeline.services[name].tail(100000) for name in ("dispatcher", "dispatcher-2"))
+
+
+def test_two_dispatchers_together_make_one_probe(pipeline):
+    """Row of channels.md 4.1: of all dispatchers one mail at a time tries a vendor that was left alone."""
+    own = routing.Routing(pipeline)
+    try:
+        domain, (postmark, sendgrid) = own.route("postmark", "sendgrid", fallback_on=["unsent", "retry", "open"])
+        postmark.requests = TimedList()
+
+        def probes():
+            return [at for at in postmark.requests.times if at > opened]
+
+        def send_mails():
+            pipeline.post([{"to": f"guest{n}@{domain}", "template": "welcome", "variables": {"name": "Alice"}} for n in range(4)])
+
+        postmark.behave(Fault.UNAVAILABLE)
+        both = [pipeline.services[name] for name in ("dispatcher", "dispatcher-2")]
+        wait_until(lambda: send_mails() or all(service.metric("stentor_dispatcher_vendors_down") >= 1 for service in both), 30,
+                   "both dispatchers leaving the vendor alone")
+        opened = time.monotonic() + 1  # what was on its way has ended
+        wait_until(lambda: send_mails() or len(probes()) >= 3, 60, "three probes")
+        assert min(later - earlier for earlier, later in zip(probes(), probes()[1:])) > 3.9, f"probes at {probes()}"
+        postmark.well()
+        wait_until(lambda: send_mails() or len(postmark.mails) >= 20, 60, "mails at the vendor that works again")
+    finally:
+        own.close()
 
 
 def test_a_suspended_vendor_sends_nothing_until_it_is_resumed(pipeline, vendor):

@@ -272,6 +272,70 @@ static void each_dispatcher_has_one_row_and_old_ones_go(void **state)
         "replica|d1 replica|d2 replica|quiet");
 }
 
+typedef struct Verdict {
+    int count;
+    bool granted;
+    int64_t again_in_us;
+} Verdict;
+
+static void on_claimed(void *ctx, bool granted, int64_t again_in_us)
+{
+    Verdict *answer = ctx;
+    *answer = (Verdict){answer->count + 1, granted, again_in_us};
+}
+
+static Verdict claim(Stage *stage, size_t replica, int64_t every_us, int64_t most_us)
+{
+    Verdict answer = {0};
+    budgets_claim(
+        stage->replicas[replica].budgets, STR("probe|acme/postmark/main"), every_us, most_us,
+        on_claimed, &answer);
+    for (int i = 0; answer.count == 0 && i < 600; i++) {
+        run_ms(&stage->fx->loop, 20);
+    }
+    assert_int_equal(answer.count, 1);
+    return answer;
+}
+
+static void a_right_is_one_dispatchers_until_its_time_is_over(void **state)
+{
+    Stage *stage = *state;
+    enum { HOUR = 3600 };
+    const int64_t hour_us = HOUR * INT64_C(1000000);
+    start(stage, 2);
+    assert_true(claim(stage, 0, 30000000, hour_us).granted);
+    Verdict refused = claim(stage, 1, 30000000, hour_us);
+    assert_false(refused.granted);
+    assert_in_range(refused.again_in_us, 1, 30000000);
+    admin_exec(
+        stage->fx->admin, "UPDATE dispatcher.budget SET tat = now() WHERE key LIKE 'probe%'");
+    assert_true(claim(stage, 1, 30000000, hour_us).granted);
+    assert_false(claim(stage, 0, 30000000, hour_us).granted);
+}
+
+static void a_right_that_is_anothers_for_very_long_is_taken_over(void **state)
+{
+    Stage *stage = *state;
+    start(stage, 2);
+    assert_true(claim(stage, 0, 900000000, 1800000000).granted);
+    assert_false(claim(stage, 1, 5000000, 1800000000).granted);
+    assert_true(claim(stage, 1, 5000000, 60000000).granted);
+    Verdict refused = claim(stage, 0, 5000000, 60000000);
+    assert_false(refused.granted); // of those that take it over one is enough
+    assert_in_range(refused.again_in_us, 1, 5000000);
+}
+
+static void without_postgres_a_right_is_refused(void **state)
+{
+    Stage *stage = *state;
+    start(stage, 1);
+    admin_exec(stage->fx->admin, "ALTER TABLE dispatcher.budget RENAME TO gone");
+    Verdict refused = claim(stage, 0, 5000000, 60000000);
+    admin_exec(stage->fx->admin, "ALTER TABLE dispatcher.gone RENAME TO budget");
+    assert_false(refused.granted);
+    assert_int_equal(refused.again_in_us, 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, stage_up, stage_down)
@@ -283,6 +347,9 @@ int main(void)
         TEST(what_one_is_refused_slows_all_down_and_is_forgotten_slowly),
         TEST(without_postgres_nothing_begins),
         TEST(each_dispatcher_has_one_row_and_old_ones_go),
+        TEST(a_right_is_one_dispatchers_until_its_time_is_over),
+        TEST(a_right_that_is_anothers_for_very_long_is_taken_over),
+        TEST(without_postgres_a_right_is_refused),
     };
     return cmocka_run_group_tests(tests, migrate_once, NULL);
 }

@@ -298,6 +298,47 @@ static void without_another_vendor_a_mail_waits_for_the_probe(void **state)
     assert_int_equal(choose(stage)->waits_until_us, 0);
 }
 
+static void on_claimed(void *ctx, bool granted)
+{
+    *(int *)ctx = granted ? 1 : 0;
+}
+
+static void an_urgent_mail_is_no_probe_while_another_vendor_is_there(void **state)
+{
+    Stage *stage = *state;
+    fresh(stage);
+    put_route(stage, "postmark sendgrid", "");
+    VendorPlace *postmark = choose(stage)->targets[0];
+    fail_times(stage, postmark, BREAKER_IN_ROW);
+    put_credential(stage, "postmark"); // a probe is due
+    stage->rendered.priority = STENTOR__V1__PRIORITY__PRIORITY_CRITICAL;
+    stage->delivery = (Delivery){.arena = stage->arena};
+    stage->job =
+        (Job){.delivery = &stage->delivery, .rendered = &stage->rendered, .key = &stage->key};
+    vendors_choose(stage->vendors, &stage->job, STR("alice@example.com"), clock_now_us());
+    assert_string_equal(order(stage), "sendgrid");
+    (void)choose(stage); // of the lane normal
+    assert_string_equal(order(stage), "postmark sendgrid");
+}
+
+static void a_probe_that_is_given_back_is_due_again(void **state)
+{
+    Stage *stage = *state;
+    fresh(stage);
+    put_route(stage, "postmark", "");
+    VendorPlace *postmark = choose(stage)->targets[0];
+    fail_times(stage, postmark, BREAKER_IN_ROW);
+    put_credential(stage, "postmark");
+    int64_t at_us = 0;
+    assert_int_equal(vendor_ask(postmark, clock_now_us(), &at_us), BREAKER_PROBE);
+    assert_int_equal(vendor_ask(postmark, clock_now_us(), &at_us), BREAKER_WAIT);
+    vendor_no_probe(postmark);
+    assert_int_equal(vendor_ask(postmark, clock_now_us(), &at_us), BREAKER_PROBE);
+    int granted = -1;
+    vendor_claim_probe(postmark, on_claimed, &granted); // alone, without Postgres
+    assert_int_equal(granted, 1);
+}
+
 static void a_credential_that_is_refused_at_once_gives_way_to_the_one_before(void **state)
 {
     Stage *stage = *state;
@@ -528,6 +569,8 @@ int main(void)
         ON_STAGE(a_vendor_that_refused_the_mail_is_left_out),
         ON_STAGE(a_vendor_that_fails_is_passed_and_tried_again_later),
         ON_STAGE(without_another_vendor_a_mail_waits_for_the_probe),
+        ON_STAGE(an_urgent_mail_is_no_probe_while_another_vendor_is_there),
+        ON_STAGE(a_probe_that_is_given_back_is_due_again),
         ON_STAGE(a_credential_that_is_refused_at_once_gives_way_to_the_one_before),
         ON_STAGE(what_never_had_its_turn_says_nothing_about_the_vendor),
         ON_STAGE(what_another_replica_found_counts_here),
