@@ -191,6 +191,7 @@ Dispatcher *dispatcher_new(const DispatcherParts *parts)
         parts->instance);
     dispatcher->keyring = keyring_new(parts->pool, parts->master, &(KeyringOptions){0});
     dispatcher->jobs = map_new(NULL);
+    dispatcher->bulkhead = bulkhead_new();
     dispatcher->scratch = arena_new(64 * 1024);
     buf_init(&dispatcher->buf, MIME_BYTES_MAX);
     register_metrics(&dispatcher->metrics, parts->metrics);
@@ -304,6 +305,7 @@ void dispatcher_free(Dispatcher *dispatcher)
         health_free(dispatcher->health);
         directory_free(dispatcher->directory);
         map_free(dispatcher->jobs);
+        bulkhead_free(dispatcher->bulkhead);
         arena_free(dispatcher->scratch);
         buf_done(&dispatcher->buf);
         free(dispatcher);

@@ -6,6 +6,7 @@
 #include "common/model/company.h"
 #include "services/dispatcher/dispatcher.h"
 #include "services/dispatcher/health.h"
+#include "services/dispatcher/routing/bulkhead.h"
 #include "services/dispatcher/routing/vendors.h"
 
 enum {
@@ -67,6 +68,7 @@ struct Dispatcher {
     Worker *settler;
     bool working; // the workers were started
     Map *jobs;    // in flight in this process: name -> Job
+    Bulkhead *bulkhead;
     Arena *scratch;
     Buf buf;
     JobQueue finished;         // outcomes not yet handed to Postgres, in order

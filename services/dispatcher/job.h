@@ -64,6 +64,7 @@ struct Job {
     int64_t taken_us; // when its handling started, of clock_mono_us()
     uint32_t resends;
     JobRoute route;
+    bool crowded;           // its vendor has its part of the lane already (routing/bulkhead.h)
     int64_t begun_us;       // when the last call of a vendor began
     bool taken_unknown;     // its claim was that of a process that may have sent it
     const SendResult *last; // of the call that was surely not sent, while it moves on ...

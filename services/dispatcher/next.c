@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "services/dispatcher/dispatcher_internal.h"
 #include "services/dispatcher/routing/vendor_mail.h"
+#include "services/dispatcher/turns.h"
 
 enum {
     JITTER_MS = ROUTING_PROBE_JITTER_MS,
@@ -109,6 +110,32 @@ static void record_counted(Job *job, bool park)
 
 // ---- sending ----
 
+// A mail over its vendor's part of the lane waits for its turn there for a moment only. One whose
+// SMTP server cannot be reached waits for that.
+static void note_sending(Job *job)
+{
+    Dispatcher *dispatcher = job->owner;
+    const Vendor *vendor = vendor_of(place_of(job));
+    const DispatcherLane *lane = job->lane;
+    uint64_t patient_ms = uv_now(dispatcher->parts.loop) + BULKHEAD_PATIENCE_MS;
+    bool over = bulkhead_enter(
+        dispatcher->bulkhead, lane->lane, job->key->tenant, str_from(vendor->name),
+        turns_room(lane), clock_mono_us());
+    job->crowded = over && vendor->health(vendor->self).down_since_us == 0;
+    if (job->crowded && job->mail.give_up_at_ms > patient_ms) {
+        job->mail.give_up_at_ms = patient_ms;
+    }
+}
+
+static void note_answered(const Job *job)
+{
+    const Dispatcher *dispatcher = job->owner;
+    const DispatcherLane *lane = job->lane;
+    bulkhead_leave(
+        dispatcher->bulkhead, lane->lane, job->key->tenant,
+        str_from(vendor_of(place_of(job))->name));
+}
+
 static void send_now(Job *job)
 {
     Dispatcher *dispatcher = job->owner;
@@ -123,6 +150,7 @@ static void send_now(Job *job)
         mail->give_up_at_ms > now_ms + HOP_PATIENCE_MS) {
         mail->give_up_at_ms = now_ms + HOP_PATIENCE_MS;
     }
+    note_sending(job);
     const Vendor *vendor = vendor_of(place);
     vendor->send(vendor->self, mail);
 }
@@ -405,9 +433,37 @@ static void after_asking(Job *job, const SendResult *result)
     }
 }
 
+// Its turn never came: too many mails, or the limit of its credential. No fault of either.
+static bool had_no_turn(const Job *job, const SendResult *result)
+{
+    return result->state == SEND_UNSENT && result->waited &&
+           (job->crowded || vendor_api_of(place_of(job)) != NULL);
+}
+
+static void record_no_turn(Job *job, const SendResult *result)
+{
+    int64_t now_us = clock_now_us();
+    const Dispatcher *dispatcher = job->owner;
+    if (job->crowded) {
+        metric_add(dispatcher->metrics.postponed, 1);
+        record_waiting(
+            job, "postponed: the vendor is slow, and has too many of the tenant's mails already",
+            now_us + bulkhead_back_ms(chance_of(job)) * 1000);
+    } else {
+        record_deferred(job, result, probe_due_us(job, now_us), step_of(job));
+    }
+}
+
 void next_after(Job *job, const SendResult *result)
 {
     int64_t now_us = clock_now_us();
+    note_answered(job);
+    if (had_no_turn(job, result)) { // neither was it asked, where it was to be
+        job->mail.asks = false;
+        vendor_tell(place_of(job), result, job->begun_us);
+        record_no_turn(job, result);
+        return;
+    }
     if (job->mail.asks && result->state != SEND_RELEASED) {
         static const SendResult works = {.state = SEND_ANSWERED, .reply = REPLY_ACCEPTED};
         vendor_tell(place_of(job), result->state == SEND_UNKNOWN ? result : &works, job->begun_us);
@@ -417,11 +473,6 @@ void next_after(Job *job, const SendResult *result)
     vendor_tell(place_of(job), result, job->begun_us);
     if (result->state == SEND_RELEASED && job->resends == 0) {
         record_add(job, JOB_RELEASING);
-        return;
-    }
-    if (result->state == SEND_UNSENT && result->waited && vendor_api_of(place_of(job)) != NULL) {
-        // Its turn never came: too many mails, or the limit of its credential. No fault of either.
-        record_deferred(job, result, probe_due_us(job, now_us), step_of(job));
         return;
     }
     if (result->state == SEND_UNKNOWN) {

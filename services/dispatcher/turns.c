@@ -34,7 +34,7 @@ void turns_close(DispatcherLane *lane)
 }
 
 // HTTP APIs that are used carry mails too: as many as are on the way, and as many that follow.
-static size_t claims_max_of(const DispatcherLane *lane)
+size_t turns_room(const DispatcherLane *lane)
 {
     const DispatcherParts *parts = &lane->dispatcher->parts;
     size_t calls = parts->vendors != NULL ? vendors_calls(parts->vendors) : 0;
@@ -45,7 +45,7 @@ static size_t claims_max_of(const DispatcherLane *lane)
 static size_t tenant_max(const DispatcherLane *lane)
 {
     const DispatcherParts *parts = &lane->dispatcher->parts;
-    size_t max = claims_max_of(lane) * parts->tenant_percent / 100;
+    size_t max = turns_room(lane) * parts->tenant_percent / 100;
     return max > 0 ? max : 1;
 }
 
@@ -63,7 +63,7 @@ static bool holds_much(const DispatcherLane *lane)
 // deliveries fill it when their tenant is not stuck, or sends alone: then waiting is enough.
 static bool is_full(const DispatcherLane *lane, int64_t now_us)
 {
-    size_t claims_max = claims_max_of(lane);
+    size_t claims_max = turns_room(lane);
     if (!lane->slow) {
         return lane->jobs >= claims_max;
     }
@@ -218,7 +218,7 @@ void turns_update(DispatcherLane *lane, int64_t now_us)
         LOG(LOG_DEBUG, "a lane's vendor is slow; its tenants now take turns",
             log_text("lane", priority_name(lane->lane)));
         lane->slow = true;
-    } else if (lane->slow && lane->held == 0 && lane->jobs < claims_max_of(lane)) {
+    } else if (lane->slow && lane->held == 0 && lane->jobs < turns_room(lane)) {
         lane->slow = false;
     }
     mark_full(lane, now_us);

@@ -24,6 +24,7 @@ Turn turns_take(DispatcherLane *lane, Job *job);
 void turns_left(Job *job);
 // Held jobs whose turn has come, at most `max`, all in one arena, as is the array. 0: none.
 size_t turns_next(DispatcherLane *lane, size_t max, Job ***ret);
+size_t turns_room(const DispatcherLane *lane);           // how many claims the lane may have
 bool turns_due(const DispatcherLane *lane);              // turns_next() has some
 void turns_update(DispatcherLane *lane, int64_t now_us); // a few times a second
 // A held job, to be returned at a stop; NULL: none.

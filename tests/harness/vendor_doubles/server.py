@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 
 from tests.harness.processes import free_port, wait_until
 from tests.harness.vendor_doubles import callbacks
@@ -43,6 +44,7 @@ class Double:
         self.rejected, self.suppressed = set(), set()  # addresses: not valid; on the vendor's own list
         self.mails, self.requests, self.refused = [], [], []
         self.retry_after = 2
+        self.answers_after_s = 0  # a vendor that is slow
         self.faults, self.by_key = [], {}
         self.lock = threading.Lock()
         self.listener, self.open = None, set()
@@ -178,6 +180,7 @@ class Double:
         status, body, headers = self._outcome(request, fault)
         if fault is Fault.CUT_AFTER_BODY:
             return False
+        time.sleep(self.answers_after_s)
         head = f"HTTP/1.1 {status} Double\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         data = head.encode() + b"\r\n" + body
