@@ -134,6 +134,9 @@ void next_not_moved(Job *job);                       // MOVING
 // The vendor that works now and follows in the route, when the attempt is to be repeated there.
 // Empty: it is not, or the route is not known here any more (a redelivery).
 Str next_fallback(const Job *job);
+// A mail without a route that the limit of the SMTP server kept: again soon, without a rung.
+bool next_is_limited(const SendResult *result);
+void next_limited(Job *job, const SendResult *result); // SENDING
 
 // move.c
 void move_add(Job *job, size_t target); // MOVING, to that one of route.targets

@@ -18,7 +18,7 @@ enum { CLAIMS_PER_CONNECTION = 8, DROP_ROWS = 1000 };
 typedef struct Options {
     const char *smtp_url, *smtp_password, *smtp_tls, *smtp_ca_file, *smtp_helo;
     int64_t smtp_connections, smtp_mails, smtp_connect_ms, smtp_command_ms, smtp_data_ms,
-        smtp_idle_ms;
+        smtp_idle_ms, smtp_per_s, smtp_per_day;
     int64_t vendor_calls, vendor_connect_ms, vendor_call_ms;
     const char *vendor_ca_file, *vendor_addresses, *secret_dirs;
     const char *mail_from, *mail_domain, *feedback_sender;
@@ -53,6 +53,10 @@ static const Option table[] = {
      "longest wait for the answer to a whole mail"},
     {"STENTOR_SMTP_IDLE_MS",          OPTION_INT,  offsetof(Options, smtp_idle_ms),     "30000", 100, 3600000, false,
      "an idle connection is closed after this time"},
+    {"STENTOR_SMTP_RATE_PER_S",       OPTION_INT,  offsetof(Options, smtp_per_s),       "0", 0, 1000000, false,
+     "most mails a second over the server, of all dispatchers together; 0: no limit"},
+    {"STENTOR_SMTP_RATE_PER_DAY",     OPTION_INT,  offsetof(Options, smtp_per_day),     "0", 0, 1000000000, false,
+     "most mails a day, likewise"},
     {"STENTOR_VENDOR_CALLS",          OPTION_INT,  offsetof(Options, vendor_calls),     "64", 1, HTTP_VENDOR_CALLS_MAX, false,
      "most calls at once to the HTTP API of one credential"},
     {"STENTOR_VENDOR_CONNECT_MS",     OPTION_INT,  offsetof(Options, vendor_connect_ms), "5000", 10, 60000, false,
@@ -292,6 +296,8 @@ static Vendors *open_vendors(const DispatcherParts *parts, const Options *option
             .bus = parts->bus,
             .pool = parts->pool,
             .smtp = parts->vendor,
+            .smtp_per_s = options->smtp_per_s,
+            .smtp_per_day = options->smtp_per_day,
             .instance = parts->instance,
             .calls = (unsigned)options->vendor_calls,
             .connect_ms = options->vendor_connect_ms,
@@ -351,6 +357,9 @@ static bool assemble(State *state, const Options *options, Error *err)
         return false;
     }
     parts.vendors = state->vendors;
+    if (options->smtp_per_s > 0 || options->smtp_per_day > 0) {
+        smtp_pool_limit(state->smtp, vendors_smtp_may_start, state->vendors);
+    }
     parts.attachments = state->attachments;
     state->dispatcher = dispatcher_new(&parts);
     register_smtp_metrics(state, parts.metrics);

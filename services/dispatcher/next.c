@@ -7,6 +7,7 @@
 #include "services/dispatcher/dispatcher_internal.h"
 #include "services/dispatcher/routing/vendor_mail.h"
 #include "services/dispatcher/turns.h"
+#include "services/dispatcher/vendor/smtp/smtp_pool.h"
 
 enum {
     JITTER_MS = ROUTING_PROBE_JITTER_MS,
@@ -267,6 +268,18 @@ static void follow_doubt(Job *job)
     }
 }
 
+// A mail without a route whose turn at the SMTP server never came, because of the server's limit.
+bool next_is_limited(const SendResult *result)
+{
+    return result->state == SEND_UNSENT && str_eq(result->code, STR(SMTP_POOL_LIMITED));
+}
+
+void next_limited(Job *job, const SendResult *result)
+{
+    int64_t wait_us = SOON_MS * INT64_C(1000) + (int64_t)(chance_of(job) * JITTER_MS * 1000);
+    record_deferred(job, result, clock_now_us() + wait_us, "");
+}
+
 // ---- after an answer ----
 
 static RoutingFacts facts_of(const Job *job, const SendResult *result, int64_t now_us)
@@ -437,7 +450,7 @@ static void after_asking(Job *job, const SendResult *result)
 static bool had_no_turn(const Job *job, const SendResult *result)
 {
     return result->state == SEND_UNSENT && result->waited &&
-           (job->crowded || vendor_api_of(place_of(job)) != NULL);
+           (job->crowded || vendor_api_of(place_of(job)) != NULL || next_is_limited(result));
 }
 
 static void record_no_turn(Job *job, const SendResult *result)

@@ -178,6 +178,10 @@ void outcomes_on_sent(void *ctx, Mail *mail, const SendResult *result)
         record_add(job, JOB_RELEASING);
         return;
     }
+    if (next_is_limited(result)) {
+        next_limited(job, result);
+        return;
+    }
     // Released after an attempt with an unknown outcome counts as unsent: the ladder repeats it,
     // and unknown_count records that it may be the second mail.
     job_outcome(job, &dispatcher->parts.rules, result, clock_now_us());

@@ -65,6 +65,17 @@ static bool may_start(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_
         (uint32_t)waiting, ret_at_us);
 }
 
+bool vendors_smtp_may_start(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_us)
+{
+    const Vendors *vendors = ctx;
+    int64_t per_s = vendors->parts.smtp_per_s;
+    int64_t per_day = vendors->parts.smtp_per_day;
+    return vendors->budgets == NULL || (per_s == 0 && per_day == 0) ||
+           budgets_take(
+               vendors->budgets, str_from(vendors->smtp->limit), per_s, per_day, lane,
+               (uint32_t)waiting, ret_at_us);
+}
+
 static void free_place(void *value)
 {
     VendorPlace *place = value;

@@ -23,7 +23,8 @@ typedef struct VendorsParts {
     DbPool *pool; // NULL: credentials' limits do not count
     Vendor smtp;
     const char *instance;
-    unsigned calls; // at once, of one credential
+    int64_t smtp_per_s, smtp_per_day; // its limits, as those of a credential; 0: none
+    unsigned calls;                   // at once, of one credential
     int64_t connect_ms, call_ms;
     const char *ca_file;     // NULL: the system's
     HttpGuard guard;         // where credentials may point to
@@ -45,7 +46,9 @@ void vendors_drain(Vendors *vendors);
 void vendors_stop(Vendors *vendors, void (*on_stopped)(void *ctx), void *ctx);
 void vendors_free(Vendors *vendors);
 Secrets *vendors_secrets(const Vendors *vendors); // DKIM keys are read by them too
-size_t vendors_calls(const Vendors *vendors);     // that all of its HTTP APIs may have on the way
+// May the SMTP server get a mail of the lane now? As HttpVendorOptions.may_start; ctx: the Vendors.
+bool vendors_smtp_may_start(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_us);
+size_t vendors_calls(const Vendors *vendors); // that all of its HTTP APIs may have on the way
 
 // Fills job->route for a mail to that address, and job->place for its claim. The job's row says
 // nothing yet.

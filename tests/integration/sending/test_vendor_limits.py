@@ -17,7 +17,7 @@ MAILS = 100
 @pytest.fixture(scope="module")
 def pipeline():
     made = Pipeline()
-    made.extra = routing.options(made, STENTOR_RETRY_LADDER="email=2,4;sms=60")
+    made.extra = routing.options(made, STENTOR_RETRY_LADDER="email=2,4;sms=60", STENTOR_SMTP_RATE_PER_S=PER_S)
     made.start()
     made.services["dispatcher-2"] = made.service("dispatcher", instance="-2").start()
     yield made
@@ -103,6 +103,18 @@ def test_a_route_is_tried_on_the_last_mails_before_it_takes_any(pipeline, vendor
     refused = pipeline.run_cli("shadow", "--route", "next")
     assert refused.returncode == 2 and "--ground" in refused.stderr
     pipeline.cli("route", "delete", "next")
+
+
+def test_two_dispatchers_together_keep_the_limit_of_the_smtp_server(pipeline):
+    body = [{"to": f"guest{n}@elsewhere.example", "template": "welcome", "variables": {"name": "Alice"}} for n in range(MAILS)]
+    _, _, answer = pipeline.post(body)
+    ids = [accepted["id"] for accepted in answer["notifications"]]
+    found = "SELECT extract(epoch FROM finished_at)::float8, attempt FROM dispatcher.ledger WHERE notification_id = ANY(%s) AND state = 'sent' ORDER BY 1"
+    wait_until(lambda: len(pipeline.postgres.query(found, ids)) == MAILS, 60, "all mails over SMTP")
+    times = [at for at, _ in pipeline.postgres.query(found, ids)]
+    assert times[-1] - times[0] >= (MAILS - 1) / PER_S - 0.5, f"{MAILS} mails in {times[-1] - times[0]:.2f} s"
+    assert most_in_a_second(times) <= PER_S * 1.2 + 2
+    assert {attempt for _, attempt in pipeline.postgres.query(found, ids)} == {1}
 
 
 def test_a_vendor_that_throttles_slows_all_down(pipeline, vendor):

@@ -18,6 +18,7 @@ enum {
     // otherwise a campaign to a slow server would hold them all. The same number, and at least one
     // of three, does not serve the lowest lane.
     RESERVED_SHARE = 8,
+    LIMITED_MS = 2000, // a mail that is late so soon after the limit kept one is late because of it
 };
 
 static void answer(Mail *mail, SendState state, const char *text)
@@ -32,6 +33,11 @@ static void answer_late(const SmtpPool *pool, Mail *mail)
     const char *text = trouble ? pool->trouble.text : "no smtp connection was free in time";
     SendResult result = {
         .state = SEND_UNSENT, .waited = !trouble, .reply = REPLY_RETRY, .text = str_from(text)};
+    if (!trouble && pool->limited_us > 0 &&
+        clock_mono_us() - pool->limited_us < LIMITED_MS * INT64_C(1000)) {
+        result.code = STR(SMTP_POOL_LIMITED);
+        result.text = STR("the limit of the smtp server was used up in time");
+    }
     mail->on_done(mail->ctx, mail, &result);
 }
 
@@ -72,6 +78,25 @@ static void pump_soon(SmtpPool *pool);
 
 // ---- events of a connection ----
 
+static void on_soon_timer(uv_timer_t *timer);
+
+// false: the limit is used up; the mail waits, and the others with it.
+static bool is_within_limit(SmtpPool *pool, Mail *mail)
+{
+    int64_t at_us = 0;
+    if (pool->may_start == NULL ||
+        pool->may_start(pool->may_start_ctx, mail->lane, pool->queued + 1, &at_us)) {
+        return true;
+    }
+    smtp_queue_push_front(pool, mail);
+    int64_t now_us = clock_mono_us();
+    int64_t wait_ms = (at_us - now_us) / 1000 + 1;
+    pool->limited_us = now_us;
+    pool->limited_until_us = at_us;
+    uv_timer_start(&pool->soon, on_soon_timer, wait_ms > 0 ? (uint64_t)wait_ms : 1, 0);
+    return false;
+}
+
 static Mail *on_client_next(void *ctx)
 {
     SmtpPlace *place = ctx;
@@ -84,9 +109,10 @@ static Mail *on_client_next(void *ctx)
     while ((mail = smtp_queue_next(pool, place)) != NULL && is_late(mail, now)) {
         answer_late(pool, mail);
     }
-    if (mail != NULL) {
-        smtp_queue_given(place, mail);
+    if (mail == NULL || !is_within_limit(pool, mail)) {
+        return NULL;
     }
+    smtp_queue_given(place, mail);
     return mail;
 }
 
@@ -273,6 +299,10 @@ static SmtpPlace *probe_place(SmtpPool *pool)
 // being opened.
 static void pump(SmtpPool *pool)
 {
+    if (pool->queued > 0 && clock_mono_us() < pool->limited_until_us &&
+        !smtp_queue_has(pool, PRIORITY_HIGH)) {
+        return;
+    }
     wake_idle(pool);
     if (pool->draining || uv_now(pool->loop) < pool->retry_at_ms) {
         return;
@@ -408,11 +438,20 @@ Vendor smtp_pool_vendor(SmtpPool *pool)
         .probe = probe_through};
 }
 
+void smtp_pool_limit(SmtpPool *pool, SmtpPoolMayStart may_start, void *ctx)
+{
+    pool->may_start = may_start;
+    pool->may_start_ctx = ctx;
+}
+
 void smtp_pool_send(SmtpPool *pool, Mail *mail)
 {
     mail->tries = 0;
     company_note(&pool->company, mail->tenant, (int64_t)uv_now(pool->loop) * 1000);
     smtp_queue_push(pool, mail);
+    if (mail->lane <= PRIORITY_HIGH && !pool->draining) { // a part of the limit is kept for it
+        uv_timer_start(&pool->soon, on_soon_timer, 0, 0);
+    }
     pump_soon(pool);
 }
 

@@ -15,6 +15,8 @@
 #include "services/dispatcher/vendor/smtp/smtp_options.h"
 #include "services/dispatcher/vendor/vendor.h"
 
+#define SMTP_POOL_LIMITED "limit"
+
 typedef struct SmtpPool SmtpPool;
 
 typedef struct SmtpPoolStats {
@@ -26,6 +28,11 @@ typedef struct SmtpPoolStats {
 // be read.
 SmtpPool *smtp_pool_new(uv_loop_t *loop, const SmtpOptions *options, Error *err);
 Vendor smtp_pool_vendor(SmtpPool *pool);
+// From now on each mail asks whether it may go, of so many that wait. false: *ret_at_us
+// (clock_mono_us()) is when to ask again; a mail that waits for it to the end of its time is
+// answered SEND_UNSENT with the code SMTP_POOL_LIMITED.
+typedef bool (*SmtpPoolMayStart)(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_us);
+void smtp_pool_limit(SmtpPool *pool, SmtpPoolMayStart may_start, void *ctx);
 void smtp_pool_send(SmtpPool *pool, Mail *mail);
 void smtp_pool_drain(SmtpPool *pool);
 // Drains, sends QUIT, and closes after a second at most; mails still held are answered

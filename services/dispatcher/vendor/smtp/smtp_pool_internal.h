@@ -36,7 +36,11 @@ struct SmtpPool {
     uv_timer_t tick;
     uv_timer_t soon; // pump() in the next turn of the loop
     uint64_t retry_at_ms;
-    unsigned failures; // consecutive connections that carried nothing
+    SmtpPoolMayStart may_start; // NULL: there is no limit
+    void *may_start_ctx;
+    int64_t limited_us;       // when the limit last kept a mail
+    int64_t limited_until_us; // no mail goes before it, unless it is urgent
+    unsigned failures;        // consecutive connections that carried nothing
     unsigned turn;
     Error trouble;
     int64_t down_since_us; // the wall clock at the first of these failures

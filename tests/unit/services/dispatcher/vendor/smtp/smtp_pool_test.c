@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "common/base/clock.h"
 #include "services/dispatcher/vendor/smtp/smtp_pool.h"
 #include "tests/unit/services/dispatcher/smtp_script.h"
 
@@ -576,6 +577,75 @@ static void a_mail_whose_claim_ended_in_the_queue_is_not_begun(void **state)
     assert_null(strstr(buf_c(&stage->script.log), "MAIL"));
 }
 
+// ---- the limit of the server ----
+
+typedef struct Limit {
+    int tokens;
+    size_t most_waiting;
+    int asked;
+} Limit;
+
+static bool take_token(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_us)
+{
+    Limit *limit = ctx;
+    limit->asked++;
+    limit->most_waiting = waiting > limit->most_waiting ? waiting : limit->most_waiting;
+    if (limit->tokens > 0 || lane == PRIORITY_CRITICAL) {
+        limit->tokens--;
+        return true;
+    }
+    limit->tokens = 1;
+    *ret_at_us = clock_mono_us() + 20000;
+    return false;
+}
+
+static void mails_wait_for_the_limit_and_none_is_lost(void **state)
+{
+    Stage *stage = *state;
+    Limit limit = {.tokens = 1};
+    open_pool(stage);
+    smtp_pool_limit(stage->pool, take_token, &limit);
+    for (int i = 0; i < 6; i++) {
+        (void)send_mail(stage, "a@example.org", "x\r\n");
+    }
+    int64_t began_us = clock_mono_us();
+    run(stage);
+    assert_true(clock_mono_us() - began_us >= 5 * 20000);
+    assert_int_equal(stage->script.mail_count, 6);
+    assert_int_equal(limit.most_waiting, 6);
+}
+
+static bool take_none(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_us)
+{
+    (void)waiting;
+    int *asked = ctx;
+    ++*asked;
+    *ret_at_us = clock_mono_us() + 60000000;
+    return lane == PRIORITY_CRITICAL;
+}
+
+static void an_urgent_mail_asks_while_others_wait_for_the_limit(void **state)
+{
+    Stage *stage = *state;
+    int asked = 0;
+    open_pool(stage);
+    smtp_pool_limit(stage->pool, take_none, &asked);
+    Sent *waits = send_mail(stage, "a@example.org", "x\r\n");
+    while (asked == 0) {
+        uv_run(&stage->loop, UV_RUN_ONCE);
+    }
+    Sent *urgent = send_in_lane(stage, PRIORITY_CRITICAL, "b@example.org", "y\r\n");
+    while (urgent->answers == 0 && !stage->late) {
+        uv_run(&stage->loop, UV_RUN_ONCE);
+    }
+    expect_answer(urgent, REPLY_ACCEPTED, "250", "2.0.0");
+    waits->mail.give_up_at_ms = uv_hrtime() / 1000000;
+    run(stage);
+    assert_int_equal(waits->state, SEND_UNSENT);
+    assert_string_equal(waits->code, SMTP_POOL_LIMITED);
+    assert_int_equal(stage->script.mail_count, 1);
+}
+
 static void a_mail_that_breaks_every_connection_is_unsent(void **state)
 {
     Stage *stage = *state;
@@ -1110,6 +1180,8 @@ int main(void)
         ON_STAGE(silence_before_the_dot_is_tried_again),
         ON_STAGE(a_mail_whose_claim_ended_is_not_written),
         ON_STAGE(a_mail_whose_claim_ended_in_the_queue_is_not_begun),
+        ON_STAGE(mails_wait_for_the_limit_and_none_is_lost),
+        ON_STAGE(an_urgent_mail_asks_while_others_wait_for_the_limit),
         ON_STAGE(a_mail_that_breaks_every_connection_is_unsent),
         ON_STAGE(mails_wait_for_a_server_that_greets_with_421),
         ON_STAGE(an_answer_of_421_to_the_mail_is_its_answer),
