@@ -71,6 +71,7 @@ static const DataPlace rows[] = {
     {"dispatcher.ledger",              PLACE_SOURCE,      "", PERSON_NONE, "", ""},
     {"dispatcher.budget",              PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
     {"dispatcher.callback_events",     PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
+    {"dispatcher.vendor_outcomes",     PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
     {"dispatcher.retention_watermark", PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
 
     // ---- orders ----

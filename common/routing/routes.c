@@ -10,8 +10,6 @@
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 
-static const double DEGRADED_WEIGHT = 0.1;
-
 typedef struct Item {
     Arena *arena; // holds this
     char *key;    // "<key>" of a route, "<vendor>.<name>" of a credential
@@ -344,7 +342,10 @@ static const RouteEntry *first_of(const Routes *routes, Str tenant, const RouteQ
 
 typedef struct Candidate {
     RoutePick pick;
+    Str name; // of the credential, as the route has it
     uint32_t step;
+    double weight;
+    uint32_t points;  // that a degraded one loses
     bool last_resort; // degraded, on a route that falls back on that
     double rank;      // within its step: the lowest is first
 } Candidate;
@@ -393,14 +394,32 @@ static bool is_shut(const RoutePick *pick)
     return pick->standing == STANDING_OPEN || pick->standing == STANDING_DISABLED;
 }
 
+// What a degraded vendor weighs so that it loses `points` of a hundred of its step's mails, and the
+// others have them by their weights. It keeps a hundredth, by which it shows that it works again.
+static double weight_of(const Candidate *all, size_t count, const Candidate *one)
+{
+    double others = 0;
+    for (size_t i = 0; i < count; i++) {
+        others += &all[i] != one && all[i].step == one->step ? all[i].weight : 0;
+    }
+    if (one->pick.standing != STANDING_DEGRADED || others == 0) {
+        return one->weight;
+    }
+    double share = 100 * one->weight / (one->weight + others);
+    double left = share - one->points;
+    double least = share < 1 ? share : 1;
+    left = left < least ? least : left;
+    return others * left / (100 - left);
+}
+
 // An exponential time with the weight as its rate: who comes first is drawn by weight, and who is
 // left out changes nothing among the others.
-static double rank_of(
-    const Stentor__V1__RouteVendor *step, const Candidate *candidate, double drawn)
+static void draw_ranks(Candidate *all, size_t count, Str notification_id)
 {
-    double weight = step->weight == 0 ? 1 : step->weight;
-    return -log(drawn) /
-           (candidate->pick.standing == STANDING_DEGRADED ? weight * DEGRADED_WEIGHT : weight);
+    for (size_t i = 0; i < count; i++) {
+        double drawn = draw(notification_id, all[i].pick.vendor, all[i].name);
+        all[i].rank = -log(drawn) / weight_of(all, count, &all[i]);
+    }
 }
 
 static bool read_candidate(
@@ -417,14 +436,15 @@ static bool read_candidate(
     }
     Candidate candidate = {
         .pick = {.vendor = vendor, .credential = account, .standing = STANDING_UP},
-        .step = step->step};
+        .name = name,
+        .step = step->step,
+        .weight = step->weight == 0 ? 1 : step->weight};
     if (question->standing != NULL) {
-        candidate.pick.standing = question->standing(question->ctx, vendor, account);
+        candidate.pick.standing =
+            question->standing(question->ctx, vendor, account, &candidate.points);
     }
     candidate.last_resort =
         candidate.pick.standing == STANDING_DEGRADED && (fallback_on & FALLBACK_DEGRADED) != 0;
-    double drawn = draw(question->notification_id, vendor, name);
-    candidate.rank = rank_of(step, &candidate, drawn);
     *ret = candidate;
     return true;
 }
@@ -499,5 +519,6 @@ void routes_choose(const Routes *routes, const RouteQuestion *question, RouteCho
             count++;
         }
     }
+    draw_ranks(candidates, count, question->notification_id);
     pick(route, question, candidates, count, ret);
 }

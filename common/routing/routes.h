@@ -70,13 +70,14 @@ const CredentialEntry *routes_predecessor(const Routes *routes, const Credential
 // How a vendor's credential stands now.
 typedef enum VendorStanding {
     STANDING_UP,
-    STANDING_DEGRADED, // counts a tenth of its weight
+    STANDING_DEGRADED, // loses points of its share of the step
     STANDING_OPEN,     // its breaker is
     STANDING_DISABLED, // suspended by an operator
 } VendorStanding;
 
-// credential: NULL for smtp.
-typedef VendorStanding (*RouteStanding)(void *ctx, Str vendor, const CredentialEntry *credential);
+// credential: NULL for smtp. *ret_points: of STANDING_DEGRADED, percent points of its step's mails.
+typedef VendorStanding (*RouteStanding)(
+    void *ctx, Str vendor, const CredentialEntry *credential, uint32_t *ret_points);
 
 typedef struct RouteQuestion {
     Str tenant;

@@ -484,6 +484,9 @@ void next_after(Job *job, const SendResult *result)
         return;
     }
     vendor_tell(place_of(job), result, job->begun_us);
+    if (result->state == SEND_ANSWERED && result->reply == REPLY_ACCEPTED) {
+        vendor_note_taken(place_of(job));
+    }
     if (result->state == SEND_RELEASED && job->resends == 0) {
         record_add(job, JOB_RELEASING);
         return;

@@ -208,8 +208,15 @@ static Settle *begin(Dispatcher *dispatcher, Arena *arena, size_t count)
 static void add(Settle *settle, Delivery *delivery, const Stentor__V1__NotificationStatus *status)
 {
     Error err = {0};
-    if (read_proof(delivery, status, &settle->proofs[settle->count], &err)) {
+    Proof *proof = &settle->proofs[settle->count];
+    Vendors *vendors = settle->dispatcher->parts.vendors;
+    if (read_proof(delivery, status, proof, &err)) {
         settle->count++;
+        if (vendors != NULL && delivery->message.delivered <= 1) {
+            vendors_heard(
+                vendors, proof->ledger.tenant, proof->ledger.vendor, (Status)status->status,
+                str_from(status->reason_code), proof->ledger.at_us);
+        }
     } else {
         delivery_settle(delivery, &err);
     }

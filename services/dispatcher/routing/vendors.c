@@ -253,7 +253,8 @@ typedef struct Asking {
     int64_t suspended_until_us; // of the last one that is
 } Asking;
 
-static VendorStanding standing(void *ctx, Str vendor, const CredentialEntry *credential)
+static VendorStanding standing(
+    void *ctx, Str vendor, const CredentialEntry *credential, uint32_t *ret_points)
 {
     (void)vendor;
     Asking *asking = ctx;
@@ -270,7 +271,9 @@ static VendorStanding standing(void *ctx, Str vendor, const CredentialEntry *cre
         !vendors_takes_probe(place, asking->job, asking->now_us)) {
         return STANDING_OPEN;
     }
-    return vendors_is_degraded(asking->vendors, place) ? STANDING_DEGRADED : STANDING_UP;
+    int64_t since_us = 0;
+    *ret_points = vendors_points(asking->vendors, place, &since_us);
+    return *ret_points > 0 ? STANDING_DEGRADED : STANDING_UP;
 }
 
 static void read_choice(Vendors *vendors, const RouteChoice *choice, Job *job)
@@ -515,6 +518,7 @@ Vendors *vendors_new(const VendorsParts *parts, Error *err)
     vendors->budgets = parts->pool != NULL && parts->metrics != NULL
                            ? budgets_new(parts->pool, parts->instance, parts->metrics)
                            : NULL;
+    vendors->outcomes = vendors_count_outcomes(vendors);
     vendors->known = map_new(NULL);
     vendors->entries = map_new(free);
     if (parts->metrics != NULL) {
@@ -538,6 +542,9 @@ void vendors_tick(Vendors *vendors)
     void *value;
     for (size_t i = 0; map_next(vendors->places, &i, &name, &value);) {
         vendors_store_state(value);
+    }
+    if (vendors->outcomes != NULL && !vendors->stopping) {
+        outcome_counts_tick(vendors->outcomes, clock_mono_us());
     }
 }
 
@@ -628,6 +635,7 @@ void vendors_free(Vendors *vendors)
         routes_free(vendors->routes);
         secrets_free(vendors->secrets);
         budgets_free(vendors->budgets);
+        outcome_counts_free(vendors->outcomes);
         free(vendors);
     }
 }

@@ -48,6 +48,9 @@ void vendors_free(Vendors *vendors);
 Secrets *vendors_secrets(const Vendors *vendors); // DKIM keys are read by them too
 // May the SMTP server get a mail of the lane now? As HttpVendorOptions.may_start; ctx: the Vendors.
 bool vendors_smtp_may_start(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_us);
+// What a callback says of a mail of the tenant.
+void vendors_heard(
+    Vendors *vendors, Str tenant, Str vendor, Status status, Str reason_code, int64_t at_us);
 size_t vendors_calls(const Vendors *vendors); // that all of its HTTP APIs may have on the way
 
 // Fills job->route for a mail to that address, and job->place for its claim. The job's row says
@@ -75,6 +78,7 @@ bool vendor_is_closed(const VendorPlace *place);
 // on_answer: at once or from the loop; refused, the probe is given back already.
 void vendor_claim_probe(VendorPlace *place, void (*on_answer)(void *ctx, bool granted), void *ctx);
 void vendor_no_probe(VendorPlace *place);
+void vendor_note_taken(const VendorPlace *place); // it took a mail
 void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us);
 // When what waits for it should come back.
 int64_t vendor_due_us(const VendorPlace *place, int64_t now_us);

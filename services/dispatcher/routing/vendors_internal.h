@@ -6,6 +6,7 @@
 
 #include "common/base/map.h"
 #include "common/config/channel_health.h"
+#include "services/dispatcher/routing/outcome_counts.h"
 #include "services/dispatcher/routing/vendors.h"
 
 enum { VENDOR_REASON_MAX = 200 };
@@ -39,6 +40,7 @@ typedef struct VendorEntry {
     int64_t changed_at_us, down_since_us;
     uint64_t sequence;
     bool refused;
+    uint32_t points;                          // of CHANNEL_DEGRADED: what it loses of a hundred
     char credential[CREDENTIAL_NAME_MAX + 1]; // "": of any
 } VendorEntry;
 
@@ -47,10 +49,11 @@ struct Vendors {
     Routes *routes;
     HttpClient *client;
     Secrets *secrets;
-    Budgets *budgets; // NULL: no limits
-    Map *places;      // "<owner>/<vendor>/<credential>" -> VendorPlace
-    Map *known;       // "<tenant>/<key>" of the routes, for a gauge
-    Map *entries;     // "<tenant>/<channel>_<vendor>" -> VendorEntry
+    Budgets *budgets;        // NULL: no limits
+    OutcomeCounts *outcomes; // NULL: none are counted
+    Map *places;             // "<owner>/<vendor>/<credential>" -> VendorPlace
+    Map *known;              // "<tenant>/<key>" of the routes, for a gauge
+    Map *entries;            // "<tenant>/<channel>_<vendor>" -> VendorEntry
     VendorPlace *smtp;
     bool draining, stopping;
     size_t open; // HTTP vendors, entries on the way to CONFIG, and one for the rest
@@ -68,6 +71,9 @@ bool vendors_wants_probe(const VendorPlace *place, int64_t now_us);
 bool vendors_takes_probe(VendorPlace *place, const Job *job, int64_t now_us);
 void vendors_end_right(VendorPlace *place); // when its breaker is open again, or closed
 
+// vendors_delivery.c
+OutcomeCounts *vendors_count_outcomes(Vendors *vendors); // NULL: without Postgres
+
 // vendors_doubt.c
 // What the policy says about the attempt before, whose answer never came.
 void vendors_resolve_doubt(Vendors *vendors, const RouteChoice *choice, Job *job, int64_t now_us);
@@ -79,7 +85,12 @@ bool vendors_put_entry(
 bool vendors_is_suspended(
     const Vendors *vendors, const VendorPlace *place, Str tenant, int64_t now_us,
     int64_t *ret_until_us);
-bool vendors_is_degraded(const Vendors *vendors, const VendorPlace *place);
+// Of a hundred of its step's mails, how many it loses: it is degraded. 0: it is not.
+// *ret_changed_at_us: since when.
+uint32_t vendors_points(
+    const Vendors *vendors, const VendorPlace *place, int64_t *ret_changed_at_us);
+// false: not now; an operator's word stands, or another entry is on its way.
+bool vendors_store_points(VendorPlace *place, uint32_t points, const char *reason);
 void vendors_hear_known(VendorPlace *place); // when it is opened
 void vendors_note_move(VendorPlace *place, BreakerMove move, const char *reason);
 void vendors_store_state(VendorPlace *place);

@@ -52,10 +52,15 @@ bool vendors_is_suspended(
     return false;
 }
 
-bool vendors_is_degraded(const Vendors *vendors, const VendorPlace *place)
+uint32_t vendors_points(
+    const Vendors *vendors, const VendorPlace *place, int64_t *ret_changed_at_us)
 {
     const VendorEntry *entry = entry_of(vendors, str_from(place->owner), place);
-    return entry != NULL && entry->status == CHANNEL_DEGRADED && is_about(entry, place);
+    if (entry == NULL || entry->status != CHANNEL_DEGRADED || !is_about(entry, place)) {
+        return 0;
+    }
+    *ret_changed_at_us = entry->changed_at_us;
+    return entry->points > 0 ? entry->points : (uint32_t)DELIVERY_STEP_POINTS;
 }
 
 // ---- hearing ----
@@ -118,6 +123,7 @@ bool vendors_put_entry(Vendors *vendors, Str tenant, Str key, const BusMessage *
             .down_since_us = found->down_since_us,
             .sequence = message->sequence,
             .refused = found->refused,
+            .points = found->points_lost,
         };
         (void)str_to_c(str_from(found->credential), entry->credential, sizeof entry->credential);
         const char *name = arena_printf(arena, STR_FMT "/" STR_FMT, STR_ARG(tenant), STR_ARG(key));
@@ -153,56 +159,85 @@ static ConfigVerdict leave(void *ctx, uint64_t there)
     return CONFIG_LEAVE;
 }
 
-static void store(VendorPlace *place, const VendorEntry *known, int64_t now_us)
+static void describe(VendorPlace *place, Stentor__V1__ChannelHealth *entry)
+{
+    bool down = place->down_since_us > 0;
+    entry->credential = place->credential;
+    entry->status = down ? STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_DOWN
+                         : STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_ACTIVE;
+    entry->down_since_us = place->down_since_us;
+    entry->refused = down && place->refused;
+    entry->reason = down ? place->reason : arena_cstr(place->arena, STR_EMPTY);
+}
+
+static bool store(VendorPlace *place, const VendorEntry *known, Stentor__V1__ChannelHealth *entry)
 {
     Vendors *vendors = place->vendors;
     Arena *arena = place->arena;
-    arena_reset(arena);
-    Stentor__V1__ChannelHealth entry;
-    stentor__v1__channel_health__init(&entry);
-    bool down = place->down_since_us > 0;
-    entry.tenant = place->owner;
-    entry.channel = (Stentor__V1__Channel)place->api->channel;
-    entry.vendor = arena_cstr(arena, str_from(place->vendor.name));
-    entry.credential = place->credential;
-    entry.status = down ? STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_DOWN
-                        : STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_ACTIVE;
-    entry.down_since_us = place->down_since_us;
-    entry.changed_at_us = now_us;
-    entry.refused = down && place->refused;
-    entry.reason = down ? place->reason : arena_cstr(arena, STR_EMPTY);
-    entry.noted_by = arena_cstr(arena, str_from(vendors->parts.instance));
+    entry->tenant = place->owner;
+    entry->channel = (Stentor__V1__Channel)place->api->channel;
+    entry->vendor = arena_cstr(arena, str_from(place->vendor.name));
+    entry->changed_at_us = clock_now_us();
+    entry->noted_by = arena_cstr(arena, str_from(vendors->parts.instance));
     ConfigStore what = {
         .replaces = known != NULL ? known->sequence : 0,
         .decide = leave,
         .done = on_stored,
         .ctx = place};
     Error err = {0};
-    if (!channel_health_event(&entry, arena, &what.out, &err)) {
+    if (!channel_health_event(entry, arena, &what.out, &err)) {
         LOG(LOG_ERROR, "a vendor's state cannot be stored", log_error(&err));
-        return;
+        return false;
     }
     place->storing = true;
-    place->stored_at_us = now_us;
+    place->stored_at_us = entry->changed_at_us;
     vendors->open++;
     config_store(vendors->parts.bus, &what, arena);
+    return true;
+}
+
+static bool may_store(const VendorPlace *place, int64_t now_us)
+{
+    const Vendors *vendors = place->vendors;
+    return place->api != NULL && vendors->parts.bus != NULL && !place->storing &&
+           !vendors->stopping && now_us - place->stored_at_us >= STORE_PAUSE_MS * INT64_C(1000);
+}
+
+bool vendors_store_points(VendorPlace *place, uint32_t points, const char *reason)
+{
+    int64_t now_us = clock_now_us();
+    const VendorEntry *known = entry_of(place->vendors, str_from(place->owner), place);
+    bool taken = known != NULL && (known->status == CHANNEL_DOWN || is_disabled(known, now_us));
+    if (taken || !may_store(place, now_us)) {
+        return false;
+    }
+    arena_reset(place->arena);
+    Stentor__V1__ChannelHealth entry;
+    stentor__v1__channel_health__init(&entry);
+    entry.status = points > 0 ? STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_DEGRADED
+                              : STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_ACTIVE;
+    entry.points_lost = points;
+    entry.reason = arena_cstr(place->arena, points > 0 ? str_from(reason) : STR_EMPTY);
+    return store(place, known, &entry);
 }
 
 void vendors_store_state(VendorPlace *place)
 {
-    const Vendors *vendors = place->vendors;
     int64_t now_us = clock_now_us();
-    if (place->api == NULL || vendors->parts.bus == NULL || place->storing || vendors->stopping ||
-        now_us - place->stored_at_us < STORE_PAUSE_MS * INT64_C(1000)) {
+    if (!may_store(place, now_us)) {
         return;
     }
-    const VendorEntry *known = entry_of(vendors, str_from(place->owner), place);
+    const VendorEntry *known = entry_of(place->vendors, str_from(place->owner), place);
     bool said_down = known != NULL && known->status == CHANNEL_DOWN && is_about(known, place);
     // One entry for all of the owner's credentials of the vendor: the last word counts, and that
     // another one works says nothing.
     bool is_news = place->down_since_us > 0 ? !said_down : said_down;
     if (is_news && !is_disabled(known, now_us)) {
-        store(place, known, now_us);
+        arena_reset(place->arena);
+        Stentor__V1__ChannelHealth entry;
+        stentor__v1__channel_health__init(&entry);
+        describe(place, &entry);
+        (void)store(place, known, &entry);
     }
 }
 

@@ -207,6 +207,22 @@ def test_an_open_by_a_program_raises_no_status(pipeline, caller):
     assert pipeline.status(notification, wait="opened")["status"] == "opened"
 
 
+def test_a_vendor_that_takes_mails_and_does_not_deliver_them_is_degraded(pipeline, caller, routes):
+    """channels.md 4.1, delivery-based: 15 of 100 that are not delivered, and not at every vendor."""
+    sending = {"postmark": "soft_bounced", "mailgun": "delivered"}
+    for vendor, kind in sending.items():
+        domain, (double,) = routes.route(vendor)
+        pipeline.post([{"to": f"reader{n}@{domain}", "template": "welcome", "variables": {"name": "Alice"}} for n in range(25)])
+        for mail in double.wait(25):
+            assert caller(vendor).post(callbacks.make(caller(vendor).signer, mail, kind))[0] == 200
+    wait_until(lambda: (health := routes.health("postmark")) and health.status == routes.types.CHANNEL_STATUS_DEGRADED, 60, "the vendor being degraded")
+    health = routes.health("postmark")
+    assert health.points_lost == 10 and health.down_since_us == 0 and "of 100 mails are not delivered" in health.reason
+    listed = {entry["vendor"]: entry for entry in json.loads(pipeline.cli("channel", "list", "--json")) if entry["of"] == "tenant"}
+    assert listed["postmark"]["status"] == "degraded" and listed["postmark"]["usable"]
+    assert "mailgun" not in listed or listed["mailgun"]["status"] == "active"
+
+
 # ---- who is not the vendor ----
 
 @pytest.mark.parametrize("vendor", VENDORS)

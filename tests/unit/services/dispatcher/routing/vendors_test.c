@@ -26,6 +26,7 @@ typedef struct Stage {
     Stentor__V1__Rendered rendered;
     Job job;
     uint64_t sequence;
+    char *fallback_on; // of the routes; NULL: as without
     bool stopped;
 } Stage;
 
@@ -158,6 +159,8 @@ static void put_route(Stage *stage, const char *vendors, const char *unknown)
         }
     }
     route.vendors = list;
+    route.fallback_on = &stage->fallback_on;
+    route.n_fallback_on = stage->fallback_on != NULL ? 1 : 0;
     put(stage, "route", "acme", "mails", &route.base);
 }
 
@@ -390,6 +393,20 @@ static void what_another_replica_found_counts_here(void **state)
     assert_string_equal(order(stage), "postmark sendgrid");
 }
 
+static void a_degraded_vendor_goes_last_where_the_route_falls_back_on_it(void **state)
+{
+    Stage *stage = *state;
+    fresh(stage);
+    put_route(stage, "postmark sendgrid", "");
+    put_health(stage, "acme", "postmark", STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_DEGRADED, 0);
+    (void)choose(stage);
+    assert_string_equal(order(stage), "postmark sendgrid"); // alone in its step
+    stage->fallback_on = text("degraded");
+    put_route(stage, "postmark sendgrid", "");
+    (void)choose(stage);
+    assert_string_equal(order(stage), "sendgrid postmark");
+}
+
 static void an_operators_suspension_is_obeyed_until_it_ends(void **state)
 {
     Stage *stage = *state;
@@ -574,6 +591,7 @@ int main(void)
         ON_STAGE(a_credential_that_is_refused_at_once_gives_way_to_the_one_before),
         ON_STAGE(what_never_had_its_turn_says_nothing_about_the_vendor),
         ON_STAGE(what_another_replica_found_counts_here),
+        ON_STAGE(a_degraded_vendor_goes_last_where_the_route_falls_back_on_it),
         ON_STAGE(an_operators_suspension_is_obeyed_until_it_ends),
         ON_STAGE(the_smtp_server_can_be_suspended_without_a_route),
         ON_STAGE(what_may_have_been_sent_is_bound_to_its_vendor),
