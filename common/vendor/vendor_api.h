@@ -92,6 +92,12 @@ Str vendor_answer_header(const VendorAnswer *answer, Str name);
 // Of Retry-After, seconds or a date; 0: none. At most a day.
 uint32_t vendor_retry_after_ms(const VendorAnswer *answer);
 
+// What the vendor says that the account may send; 0: no limit.
+typedef struct VendorQuota {
+    double per_s;
+    double per_day, used_of_day; // in any 24 h, and in the last
+} VendorQuota;
+
 typedef struct VendorApi {
     const char *name; // "sendgrid": in the ledger, in events, in routes
     Channel channel;
@@ -119,6 +125,8 @@ typedef struct VendorApi {
     // prove it, REPLY_CONFIG says that it is not good, all else says nothing.
     bool (*test)(
         const VendorAccount *account, int64_t now_us, Arena *arena, VendorRequest *ret, Error *err);
+    // What the answer to `test` says of the account's limits; false: nothing. NULL: it never does.
+    bool (*quota)(const VendorAnswer *answer, Arena *arena, VendorQuota *ret);
     // What asks whether a mail with an unknown outcome was taken, and its answer: 1 it was, 0 not
     // found, -1 the answer does not say. NULL: it cannot be asked.
     bool (*ask)(

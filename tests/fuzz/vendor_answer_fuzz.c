@@ -69,6 +69,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&result, 0xff, sizeof result); // read() sets every field
     api->read(&answer, arena, &result);
     check(&answer, &result);
+    VendorQuota quota;
+    if (api->quota != NULL && api->quota(&answer, arena, &quota) &&
+        !(quota.per_s >= 0 && quota.per_day >= 0 && quota.used_of_day >= 0)) {
+        abort();
+    }
     if (api->asked != NULL) {
         SendResult settled = {0};
         int found = api->asked(&answer, &mail, arena, &settled);

@@ -17,4 +17,6 @@ bool ses_build(
 // GetAccount, whose answer also has the quota and the rate.
 bool ses_test(
     const VendorAccount *account, int64_t now_us, Arena *arena, VendorRequest *ret, Error *err);
+// Its SendQuota: MaxSendRate, Max24HourSend (-1: no limit) and SentLast24Hours.
+bool ses_quota(const VendorAnswer *answer, Arena *arena, VendorQuota *ret);
 void ses_read(const VendorAnswer *answer, Arena *arena, SendResult *ret);

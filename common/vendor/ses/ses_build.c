@@ -25,6 +25,7 @@ const VendorApi ses_api = {
     .build = ses_build,
     .read = ses_read,
     .test = ses_test,
+    .quota = ses_quota,
 };
 
 static void put_addresses(

@@ -92,3 +92,28 @@ void ses_read(const VendorAnswer *answer, Arena *arena, SendResult *ret)
     read_type(type, message, ret);
     ret->text = vendor_clean_text(type, message, arena);
 }
+
+// ---- the quota ----
+
+static double number_of(const json_t *object, const char *name)
+{
+    double value = json_number_value(json_object_get(object, name));
+    return value > 0 ? value : 0;
+}
+
+bool ses_quota(const VendorAnswer *answer, Arena *arena, VendorQuota *ret)
+{
+    if (answer->status != 200 || answer->cut) {
+        return false;
+    }
+    const json_t *quota = json_object_get(vendor_answer_object(answer, arena), "SendQuota");
+    if (!json_is_number(json_object_get(quota, "MaxSendRate"))) {
+        return false;
+    }
+    *ret = (VendorQuota){
+        .per_s = number_of(quota, "MaxSendRate"),
+        .per_day = number_of(quota, "Max24HourSend"),
+        .used_of_day = number_of(quota, "SentLast24Hours"),
+    };
+    return true;
+}

@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/routing/quota.h"
 #include "services/dispatcher/routing/vendor_mail.h"
 #include "services/dispatcher/routing/vendors_internal.h"
 
@@ -56,13 +57,35 @@ static bool may_start(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_
     const CredentialEntry *entry = routes_credential(
         vendors->routes, str_from(place->owner), str_from(place->api->name),
         str_from(place->credential));
-    if (vendors->budgets == NULL || entry == NULL ||
-        (entry->rate_per_s == 0 && entry->rate_per_day == 0)) {
+    if (vendors->budgets == NULL || entry == NULL) {
         return true;
     }
-    return budgets_take(
-        vendors->budgets, str_from(place->limit), entry->rate_per_s, entry->rate_per_day, lane,
-        (uint32_t)waiting, ret_at_us);
+    int64_t per_s = quota_stricter(entry->rate_per_s, place->quota_per_s);
+    int64_t per_day = quota_stricter(entry->rate_per_day, place->quota_per_day);
+    return (per_s == 0 && per_day == 0) || budgets_take(
+                                               vendors->budgets, str_from(place->limit), per_s,
+                                               per_day, lane, (uint32_t)waiting, ret_at_us);
+}
+
+static void on_quota(void *ctx, const VendorQuota *quota)
+{
+    VendorPlace *place = ctx;
+    int64_t before = place->quota_per_s;
+    place->quota_due_us = clock_mono_us() + QUOTA_POLL_S * INT64_C(1000000);
+    quota_limits(quota, &place->quota_per_s, &place->quota_per_day);
+    if (place->quota_per_s != before) {
+        LOG(LOG_INFO, "a vendor says how much its account may send",
+            log_text("vendor", place->vendor.name), log_text("credential", place->credential),
+            log_text("owner", place->owner), log_int("per_s", place->quota_per_s));
+    }
+}
+
+static void ask_quota(VendorPlace *place, int64_t now_us)
+{
+    if (place->http != NULL && place->api->quota != NULL && now_us >= place->quota_due_us) {
+        place->quota_due_us = now_us + QUOTA_AGAIN_S * INT64_C(1000000);
+        place->vendor.probe(place->vendor.self);
+    }
 }
 
 bool vendors_smtp_may_start(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_us)
@@ -115,11 +138,13 @@ static VendorPlace *open_http(Vendors *vendors, Str name, const CredentialEntry 
         .whole_ms = vendors->parts.call_ms,
         .account = read_account,
         .may_start = may_start,
+        .on_quota = on_quota,
         .ctx = place,
     });
     place->vendor = http_vendor(place->http);
     vendors->open++;
     vendors_hear_known(place);
+    ask_quota(place, clock_mono_us());
     if (vendors->draining) {
         place->vendor.drain(place->vendor.self);
     }
@@ -542,6 +567,9 @@ void vendors_tick(Vendors *vendors)
     void *value;
     for (size_t i = 0; map_next(vendors->places, &i, &name, &value);) {
         vendors_store_state(value);
+        if (!vendors->draining) {
+            ask_quota(value, clock_mono_us());
+        }
     }
     if (vendors->outcomes != NULL && !vendors->stopping) {
         outcome_counts_tick(vendors->outcomes, clock_mono_us());

@@ -20,6 +20,8 @@ struct VendorPlace {
     char *credential; // "" of smtp
     char *limit;      // key of its limits, which all dispatchers share
     Breaker breaker;
+    int64_t quota_per_s, quota_per_day; // as the vendor says; 0: none
+    int64_t quota_due_us;               // when it is asked again, of clock_mono_us()
     // vendors_probe.c
     int64_t offered_us;     // when a mail was last sent its way to be the probe
     int64_t right_until_us; // this dispatcher may probe it; 0: it has to ask

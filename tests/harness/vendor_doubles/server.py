@@ -44,6 +44,7 @@ class Double:
         self.rejected, self.suppressed = set(), set()  # addresses: not valid; on the vendor's own list
         self.mails, self.requests, self.refused = [], [], []
         self.retry_after = 2
+        self.quota = {"Max24HourSend": 50000.0, "MaxSendRate": 1000.0, "SentLast24Hours": 0.0}  # of SES' GetAccount
         self.answers_after_s = 0  # a vendor that is slow
         self.faults, self.by_key = [], {}
         self.lock = threading.Lock()

@@ -449,6 +449,9 @@ def check_ses_signature(double, request):
 def ses(double, request):
     def refused(text):
         return ses_error(400, "BadRequestException", text)
+    if (request.method, request.path) == ("GET", "/v2/email/account"):
+        check_ses_signature(double, request)
+        raise Answered({"SendQuota": double.quota, "SendingEnabled": True})
     need(request.path == "/v2/email/outbound-emails", lambda text: ses_error(404, "NotFoundException", text), "no such path")
     check_ses_signature(double, request)
     document = json_of(request, refused)

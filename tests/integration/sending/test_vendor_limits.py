@@ -145,6 +145,25 @@ def test_a_rotated_secret_is_used_without_a_restart(pipeline, vendor):
     assert all("SG.rotated" not in pipeline.services[name].tail(100000) for name in ("dispatcher", "dispatcher-2"))
 
 
+def test_the_account_s_own_quota_is_kept(pipeline):
+    """SES says MaxSendRate in GetAccount, which is asked every five minutes: no limit is put by an operator."""
+    own = routing.Routing(pipeline)
+    try:
+        domain, (ses,) = own.route("ses")
+        ses.quota["MaxSendRate"] = 10.0
+        body = [{"to": f"guest{n}@{domain}", "template": "welcome", "variables": {"name": "Alice"}} for n in range(40)]
+        wait_until(lambda: pipeline.post(body[:4]) and sum(request.path == "/v2/email/account" for request in ses.requests) >= 2, 30,
+                   "the question of both dispatchers")
+        wait_until(lambda: not pipeline.postgres.query("SELECT 1 FROM dispatcher.ledger WHERE vendor = 'ses' AND state = 'claimed'"), 30, "a rest")
+        ses.mails = TimedList()
+        pipeline.post(body)
+        wait_until(lambda: len(ses.mails) == 40, 60, "all mails at the vendor")
+        assert not ses.refused
+        assert most_in_a_second(ses.mails.times) <= 10 * 1.2 + 2
+    finally:
+        own.close()
+
+
 def test_two_dispatchers_together_make_one_probe(pipeline):
     """Row of channels.md 4.1: of all dispatchers one mail at a time tries a vendor that was left alone."""
     own = routing.Routing(pipeline)

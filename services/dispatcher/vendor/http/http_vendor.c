@@ -164,6 +164,20 @@ static SendResult judge(Sending *sending, const HttpCall *call, const HttpAnswer
     return result;
 }
 
+static void note_tested(Sending *sending, const HttpCall *call, const HttpAnswer *got)
+{
+    const HttpVendorOptions *options = &sending->vendor->options;
+    VendorQuota quota = {0};
+    sending->vendor->probing = false;
+    if (options->on_quota == NULL || options->api->quota == NULL || got->outcome != HTTP_ANSWERED) {
+        return;
+    }
+    VendorAnswer whole = read_answer(sending, call, got);
+    if (options->api->quota(&whole, sending->arena, &quota)) {
+        options->on_quota(options->ctx, &quota);
+    }
+}
+
 static void finish(Sending *sending)
 {
     HttpVendor *vendor = sending->vendor;
@@ -187,7 +201,7 @@ static void on_call_done(void *ctx, HttpCall *call, const HttpAnswer *got)
         SendResult result = judge(sending, call, got);
         sending->mail->on_done(sending->mail->ctx, sending->mail, &result);
     } else {
-        vendor->probing = false;
+        note_tested(sending, call, got);
     }
     finish(sending);
 }

@@ -30,7 +30,9 @@ typedef struct HttpVendorOptions {
     // May a mail of the lane go now, of so many that wait? false: *ret_at_us (clock_mono_us()) is
     // when to ask again. NULL: always.
     bool (*may_start)(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_us);
-    void *ctx; // of both
+    // The answer to a probe, when it says something of the account's limits; NULL: never mind.
+    void (*on_quota)(void *ctx, const VendorQuota *quota);
+    void *ctx; // of all three
 } HttpVendorOptions;
 
 HttpVendor *http_vendor_new(const HttpVendorOptions *options);

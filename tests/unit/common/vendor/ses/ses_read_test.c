@@ -58,10 +58,47 @@ static void an_accepted_mail_has_its_id(void **state)
     case_accepted(&ses_api, 200, NULL, NULL, "", "");
 }
 
+static bool quota(int status, const char *body, VendorQuota *ret)
+{
+    Arena *arena = arena_new(0);
+    VendorAnswer answer = {.status = status, .body = str_from(body)};
+    bool found = ses_api.quota(&answer, arena, ret);
+    arena_free(arena);
+    return found;
+}
+
+static void get_account_says_the_quota(void **state)
+{
+    (void)state;
+    VendorQuota found = {0};
+    assert_true(quota(
+        200,
+        "{\"SendQuota\":{\"Max24HourSend\":50000.0,\"MaxSendRate\":14.0,"
+        "\"SentLast24Hours\":127.0},\"SendingEnabled\":true}",
+        &found));
+    assert_true(found.per_s == 14 && found.per_day == 50000 && found.used_of_day == 127);
+    assert_true(quota(200, "{\"SendQuota\":{\"Max24HourSend\":-1,\"MaxSendRate\":1000}}", &found));
+    assert_true(found.per_s == 1000 && found.per_day == 0 && found.used_of_day == 0);
+}
+
+static void an_answer_without_a_quota_says_nothing(void **state)
+{
+    (void)state;
+    VendorQuota found = {.per_s = 7};
+    assert_false(quota(200, "{}", &found));
+    assert_false(quota(200, "{\"SendQuota\":{\"MaxSendRate\":\"14\"}}", &found));
+    assert_false(quota(200, "{\"SendQuota\":[14]}", &found));
+    assert_false(quota(200, "nonsense", &found));
+    assert_false(quota(403, "{\"SendQuota\":{\"MaxSendRate\":14}}", &found));
+    assert_true(found.per_s == 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_of_the_class_table_holds),
+        cmocka_unit_test(get_account_says_the_quota),
+        cmocka_unit_test(an_answer_without_a_quota_says_nothing),
         cmocka_unit_test(an_accepted_mail_has_its_id),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
