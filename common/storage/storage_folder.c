@@ -95,13 +95,25 @@ static bool sync_names(const StorageFolder *folder, const char *path)
     return true;
 }
 
+bool storage_folder_shared(const StorageFolder *folder)
+{
+    struct stat root;
+    return stat(folder->root, &root) == 0 &&
+           (root.st_mode & (S_ISGID | S_IRWXG | S_IRWXO)) == (S_ISGID | S_IRGRP | S_IXGRP);
+}
+
 static bool make_folders(const StorageFolder *folder, const char *path)
 {
+    bool shared = storage_folder_shared(folder);
     char part[STORAGE_PATH_SIZE];
     (void)str_to_c(str_from(path), part, sizeof part);
     for (char *at = part + strlen(folder->root) + 1; (at = strchr(at, '/')) != NULL; at++) {
         *at = '\0';
         if (mkdir(part, 0700) != 0 && errno != EEXIST) {
+            return false;
+        }
+        // Also one that is there: whoever made it may have been killed before this line.
+        if (shared && chmod(part, 0755) != 0) {
             return false;
         }
         *at = '/';

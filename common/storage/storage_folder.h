@@ -5,7 +5,7 @@
 // Law: a file has an object's name only when it is whole and synced; a name is durable before its
 // PUT is done, a removal before its DELETE is. What changes names holds the folder's lock.
 //
-//   <folder>/log/REQUEST/...   the objects; folders 0700, files 0600
+//   <folder>/log/REQUEST/...   the objects; folders 0700, files 0600 (of a shared folder 0755, 0644)
 //   <folder>/.tmp/             what is being written, and the file `lock`
 //   <folder>/.owner/<key>      the installation whose object it is, when the PUT said one
 #pragma once
@@ -40,6 +40,8 @@ StorageOutcome storage_folder_head(
     const StorageFolder *folder, Str key, StorageInfo *ret, Error *err);
 StorageOutcome storage_folder_remove(const StorageFolder *folder, Str key, Error *err);
 
+// Its mode is 2750: an operator has made it for its group to read. That mode guards all below it.
+bool storage_folder_shared(const StorageFolder *folder);
 bool storage_folder_sync(const char *path); // the names in one folder; errno
 struct stat;
 void storage_folder_info(const struct stat *file, StorageInfo *ret); // without the installation

@@ -147,6 +147,9 @@ bool storage_folder_write(
         return storage_folder_error(put->key, "cannot be written", err);
     }
     bool written = copy_checked(put, fd, err);
+    if (written && storage_folder_shared(folder) && fchmod(fd, 0644) != 0) {
+        written = storage_folder_error(put->key, "cannot be shared", err);
+    }
     if (written && !settle(fd)) {
         written = storage_folder_error(put->key, "cannot be synced", err);
     }

@@ -4,9 +4,11 @@
 #   $DATA/run    pid files, sockets, nginx/                              $DATA/log   one log per process
 #   $DATA/postgres  $DATA/nats  $DATA/mail   their data     $DATA/objects, $DATA/assets, or $DATA/s3   what is archived; template assets
 # Each process runs as a system user of its own, stentor-NAME, which reads its own configuration alone; who seals or opens
-# personal data is in the group stentor-keys, which reads the master key.
+# personal data is in the group stentor-keys, which reads the master key. $DATA/assets is the gateway's, for the group stentor-files to read: the
+# dispatcher, which puts attachments into mails.
 DATA=${STENTOR_DATA:-/var/lib/stentor}
 KEYS_GROUP=stentor-keys
+FILES_GROUP=stentor-files
 LOG_BYTES=16777216
 SERVERS="postgres nats mailbox vendor nginx s3"
 # outbox-relay is the demo application's; the others are the pipeline's.
@@ -45,6 +47,13 @@ make_user() { # PROCESS
 let_read_keys() { # PROCESS
     getent group "$KEYS_GROUP" >/dev/null || groupadd --system "$KEYS_GROUP"
     usermod --append --groups "$KEYS_GROUP" "$(user_of "$1")"
+}
+
+# What the gateway stores there (attachments, assets) PROCESS reads, too (common/storage: a folder with mode 2750).
+share_assets() { # PROCESS
+    getent group "$FILES_GROUP" >/dev/null || groupadd --system "$FILES_GROUP"
+    usermod --append --groups "$FILES_GROUP" "$(user_of "$1")"
+    install -d -o "$(user_of gateway)" -g "$FILES_GROUP" -m 2750 "$DATA/assets"
 }
 
 as_user_of() { # PROCESS COMMAND...
@@ -185,7 +194,7 @@ make_folders() {
     chown root: "$DATA" "$DATA"/{etc,bin,run,log}
     chmod 711 "$DATA" "$DATA"/{etc,run,log}
     chmod 755 "$DATA/bin"
-    chmod 700 "$DATA"/{postgres,nats,mail,vendor,objects,assets,s3}
+    chmod 700 "$DATA"/{postgres,nats,mail,vendor,objects,s3}
     for name in postgres nginx; do
         install -d -o "$(user_of "$name")" -g "$(user_of "$name")" -m 700 "$DATA/run/$name"
     done

@@ -78,7 +78,7 @@ const Command commands[] = {
     {"man", "", 0, 0, "markdown", "print the manual page: stentor man | man -l -\n  --markdown   as Markdown: services/cli/COMMANDS.md", cmd_man, NULL},
     {"version", "", 0, 0, "", "print the version; also stentor --version", cmd_version, NULL},
 
-    {"send", "", 0, 0, "template=! to= name= recipient= cc= bcc= reply-to= list-id= channel= template-version= locale= var= var-json= data= category= priority= correlation-id= at= expires= consent-source= consent-at= idempotency-key= json",
+    {"send", "", 0, 0, "template=! to= name= recipient= cc= bcc= reply-to= list-id= attach= channel= template-version= locale= var= var-json= data= category= priority= correlation-id= at= expires= consent-source= consent-at= idempotency-key= json",
      "request a notification over the API; prints its id\n"
      "  --template KEY                its content\n"
      "  --to ADDRESS                  who gets it; or --recipient\n"
@@ -86,6 +86,7 @@ const Command commands[] = {
      "  --name TEXT                   display name of --to\n"
      "  --cc ADDRESS, --bcc ADDRESS   of an e-mail: who gets the same mail; repeatable\n"
      "  --reply-to ADDRESS, --list-id ID   of an e-mail: where answers go; its List-Id\n"
+     "  --attach FILE                 of an e-mail: a file, which is uploaded; or the id of one (att_...); repeatable\n"
      "  --channel NAME[,NAME]         email (default), sms ...; a notification for each\n"
      "  --template-version X.Y.Z      default: the active version\n"
      "  --locale TAG                  default: that of the recipient or the tenant\n"

@@ -6,6 +6,7 @@
 
 #include "services/cli/api_client.h"
 #include "services/cli/manage/send.h"
+#include "services/cli/manage/send_attach.h"
 
 enum { DATA_MAX = 1024 * 1024 };
 
@@ -182,7 +183,7 @@ static bool build_request(Cli *cli, json_t *request, Error *err)
     }
     json_t *variables = json_object();
     json_object_set_new(request, "variables", variables);
-    return build_variables(cli, variables, err);
+    return build_variables(cli, variables, err) && send_attach(cli, request, err);
 }
 
 static void print_line(const json_t *notification)

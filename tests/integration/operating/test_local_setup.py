@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the scripts of a fresh machine say and leave: deploy/local, tests/run, tests/bench."""
 import os
+import shutil
 import subprocess
 
 import pytest
+import yaml
 
 from tests.harness.objectstore import ceph
 from tests.harness.objectstore.client import Bucket
 from tests.harness.objectstore.sigv4 import Credentials
-from tests.harness.processes import HOME
+from tests.harness.processes import BIN, HOME
 
 LOCAL = HOME / "deploy" / "local"
 
@@ -43,6 +45,32 @@ def test_a_folder_from_a_backup_becomes_its_processes(tmp_path):
     done = _run("bash", "-euc", f'. "{LOCAL}/lib.sh"; user_of() {{ echo nobody; }}; give postgres postgres; give postgres postgres;'
                 f' stat -c %U "{tmp_path}/postgres" "{tmp_path}/postgres/base"', STENTOR_DATA=str(tmp_path))
     assert (done.returncode, done.stdout.split()) == (0, ["nobody", "nobody"]), done.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="giving folders to users needs root")
+def test_the_dispatcher_reads_what_the_gateway_stores(tmp_path):
+    """up's folder for attachments: written by the gateway's user under a umask of 077, read by another user of its group, and by no third one."""
+    os.chmod(tmp_path, 0o755)
+    for folder in tmp_path.parents[:2]:
+        os.chmod(folder, 0o755)
+    made = _run("bash", "-euc", f'. "{LOCAL}/lib.sh"; user_of() {{ echo daemon; }}; usermod() {{ :; }}; FILES_GROUP=games; share_assets dispatcher',
+                STENTOR_DATA=str(tmp_path))
+    assert made.returncode == 0, made.stderr
+    probe = tmp_path / "probe"
+    shutil.copy(BIN.parent / "tests/storage_probe", probe)
+    probe.chmod(0o755)
+    (tmp_path / "file").write_text("an invoice")
+    (tmp_path / "file").chmod(0o644)
+
+    def storage(user, group, line):
+        done = subprocess.run(["setpriv", "--reuid", user, "--regid", user if user == "daemon" else "nogroup", *group, "sh", "-c", 'umask 077; exec "$0"', probe],
+                              input=line + "\n", capture_output=True, text=True, timeout=60, env={"STENTOR_STORAGE_URL": f"file://{tmp_path}/assets"})
+        return done.stdout + done.stderr
+    put = storage("daemon", ["--clear-groups"], f"put\tattachments/2026-11-27/demo/1\t{tmp_path}/file\talways\t-\t-\t-")
+    assert '"done"' in put, put
+    get = "get\tattachments/2026-11-27/demo/1\t0\t0"
+    assert '"done"' in storage("nobody", ["--groups", "games"], get)
+    assert '"done"' not in storage("nobody", ["--clear-groups"], get)
 
 
 @pytest.mark.long
@@ -87,6 +115,16 @@ def test_up_keeps_the_subscribers_that_were_created_since(tmp_path):
     (etc / "accounts").unlink()  # a new installation
     subprocess.run(["bash", "-euo", "pipefail", "-c", "password_of() { echo new; }\n" + block], check=True, env={"PATH": os.environ["PATH"], "DATA": tmp_path})
     assert (etc / "nats-accounts").read_text().count("stentor-subscriber=new") == 1
+
+
+def test_gateway_and_dispatcher_of_up_and_of_compose_have_one_storage():
+    """A mail with an attachment is stored by the one and read by the other."""
+    up = (LOCAL / "up").read_text()
+    assert 'gateway:STENTOR_STORAGE_URL="$assets_url" dispatcher:STENTOR_STORAGE_URL="$assets_url"' in up
+    assert "for name in archiver admin cli gateway dispatcher; do" in up and "--attach" in up
+    services = yaml.safe_load((HOME / "deploy/docker/compose.yaml").read_text())["services"]
+    storage = [{name: value for name, value in services[each]["environment"].items() if name.startswith("STENTOR_STORAGE_")} for each in ("gateway", "dispatcher")]
+    assert storage[0] == storage[1] and len(storage[0]) == 4
 
 
 def test_up_prints_no_secret_and_the_build_has_no_unused_setting():

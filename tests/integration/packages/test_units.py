@@ -110,7 +110,7 @@ def test_a_drain_ends_before_systemd_does_not_wait_any_more(root, name):
     assert int(dict(_settings(root, f"stentor@{name}.service"))["TimeoutStopSec"]) * 1000 > drain_ms
 
 
-EPOCHS, DUMPS = "/var/lib/stentor-epochs", "/var/lib/stentor-epochs-dumps"
+EPOCHS, DUMPS, FILES = "/var/lib/stentor-epochs", "/var/lib/stentor-epochs-dumps", "/var/lib/stentor-files"
 
 
 @pytest.mark.parametrize("name", [*SERVICES, *NEIGHBOURS])
@@ -118,8 +118,15 @@ def test_epoch_keys_are_read_by_who_has_the_option_and_written_by_ingest_alone(r
     settings = _settings(root, f"stentor@{name}.service")
     table = subprocess.run([BIN / f"stentor-{name}", "--options-markdown"], capture_output=True, text=True, timeout=20).stdout
     assert (("SupplementaryGroups", "stentor-keys") in settings) == ("STENTOR_EPOCH_KEYS_DIR" in table)
-    written = {path.lstrip("-") for key, value in settings if key == "ReadWritePaths" for path in value.split()}
+    written = {path.lstrip("-") for key, value in settings if key == "ReadWritePaths" for path in value.split()} - {FILES}
     assert written == ({EPOCHS, DUMPS} if "STENTOR_KEYS_DUMP_DIR" in table else set())
+
+
+def test_the_folder_of_attachments_is_written_by_the_gateway_and_read_by_the_dispatcher(root):
+    gateway, dispatcher = (_settings(root, f"stentor@{name}.service") for name in ("gateway", "dispatcher"))
+    assert ("ReadWritePaths", f"-{FILES}") in gateway and ("SupplementaryGroups", "stentor-files") in dispatcher
+    assert not any(FILES in value for _, value in dispatcher)
+    assert f"d {FILES} 2750 stentor-gateway stentor-files -" in next(root.rglob("tmpfiles.d/stentor.conf")).read_text().splitlines()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root: it gives folders away")

@@ -78,6 +78,23 @@ def test_an_invoice_and_an_inline_logo_arrive_whole(pipeline):
     assert image["Content-ID"] == "<logo>" and image.get_content_disposition() == "inline" and image.get_content() == PNG
 
 
+def test_the_command_uploads_what_it_attaches(pipeline):
+    file = pipeline.folder / "terms.pdf"
+    file.write_bytes(PDF)
+    to = ("send", "--to", person(), "--template", "welcome", "--var", "name=Ada")
+    notification = pipeline.cli(*to, "--attach", file).split()[0]
+    pipeline.status(notification, wait="sent")
+    part, = mail_of(pipeline, notification).iter_attachments()
+    assert part.get_filename() == "terms.pdf" and part.get_content_type() == "application/pdf" and part.get_content() == PDF
+    sent_before = put(pipeline)["id"]
+    again = [pipeline.cli(*to, "--attach", sent_before, "--idempotency-key", "terms-1").split()[0] for _ in range(2)]
+    assert again[0] == again[1]
+    for words, said in ((("--attach", file, "--idempotency-key", "terms-2"), "name the id of an uploaded file"),
+                        (("--attach", pipeline.folder / "none.pdf"), "--attach"), (("--attach", "att_x"), "attachments[0].id")):
+        refused = pipeline.run_cli(*to, *words)
+        assert refused.returncode != 0 and said in refused.stderr, (words, refused.stderr)
+
+
 def test_the_same_file_goes_to_many_and_to_a_later_time(pipeline):
     invoice = put(pipeline, "r%C3%A9sum%C3%A9.pdf")
     assert invoice["name"] == "résumé.pdf"

@@ -263,6 +263,36 @@ static void only_its_owner_reads_it(void **state)
     assert_int_equal(file.st_mode & 0777, 0700);
 }
 
+static void expect_mode(const Stage *s, const char *key, mode_t expected)
+{
+    struct stat file;
+    char path[200];
+    snprintf(path, sizeof path, "%s/%s", s->root, key);
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(file.st_mode & 0777, expected);
+}
+
+// What was there before the folder was shared keeps its files' modes; folders let the group in.
+static void a_folder_of_mode_2750_is_read_by_its_group(void **state)
+{
+    Stage *s = *state;
+    mode_t was = umask(077);
+    assert_int_equal(put_text(s, "a/before", "x"), STORAGE_DONE);
+    assert_int_equal(chmod(s->root, 02750), 0);
+    StorageOutcome outcome = put_text(s, "a/b/c", "x");
+    umask(was);
+    assert_int_equal(outcome, STORAGE_DONE);
+    expect_mode(s, "a", 0755);
+    expect_mode(s, "a/b", 0755);
+    expect_mode(s, "a/b/c", 0644);
+    expect_mode(s, "a/before", 0600);
+    expect_mode(s, ".tmp", 0700);
+    assert_int_equal(chmod(s->root, 02755), 0); // others may enter: nothing is shared
+    assert_int_equal(put_text(s, "d/e", "x"), STORAGE_DONE);
+    expect_mode(s, "d", 0700);
+    expect_mode(s, "d/e", 0600);
+}
+
 // ---- conditions ----
 
 static void if_absent_keeps_what_is_there(void **state)
@@ -587,6 +617,7 @@ int main(int argc, char **argv)
         CASE(a_long_list_comes_whole),
         CASE(deleting_leaves_no_folder),
         CASE(only_its_owner_reads_it),
+        CASE(a_folder_of_mode_2750_is_read_by_its_group),
         CASE(if_absent_keeps_what_is_there),
         CASE(if_etag_replaces_only_what_was_read),
         CASE(of_several_processes_each_condition_lets_one_through),
