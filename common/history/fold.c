@@ -28,8 +28,8 @@ const char *fold_text_column(FoldText field)
         "template",          "template_version", "locale",
         "recipient_id",      "correlation_id",   "source_event_id",
         "source_event_type", "batch_id",         "digest_window_id",
-        "copy_of",           "address_hash",     "address",
-        "content_checksum"};
+        "copy_of",           "from_domain",      "provider",
+        "address_hash",      "address",          "content_checksum"};
     return names[field];
 }
 

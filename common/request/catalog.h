@@ -36,7 +36,8 @@ typedef struct TenantSettings {
     char default_locale[REQUEST_LOCALE_MAX + 1]; // "": none
     char retention[CATEGORY_COUNT];              // a class's code; 0: the installation's
     Stentor__V1__SharedAddresses shared_addresses;
-    bool events_in_clear; // as they were published
+    bool events_in_clear;  // as they were published
+    char from_domain[256]; // of its e-mails; "": the installation's
 } TenantSettings;
 
 // Never NULL; valid until the tenant's next change.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/id.h"
 #include "common/codec/event.h"
+#include "common/model/rules/mail_provider.h"
 #include "common/request/catalog_internal.h"
 
 static Limits limits_of(const Stentor__V1__Limits *limits)
@@ -82,6 +83,9 @@ static bool take_settings(
         entry->n_recipient_channel_limits);
     (void)str_to_c(
         str_from(entry->default_locale), settings->default_locale, sizeof settings->default_locale);
+    (void)str_to_c(
+        mail_domain_of(str_from(entry->sender_address)), settings->from_domain,
+        sizeof settings->from_domain);
     settings->shared_addresses = entry->shared_addresses;
     take_retention(settings, entry);
     settings->events_in_clear = entry->events_in_clear;

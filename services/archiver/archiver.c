@@ -78,7 +78,7 @@ static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena
     bool folded = fold_event(archiver->fold, message, arena, err);
     metric_add(folded ? archiver->folded : archiver->unreadable, 1);
     if (folded) {
-        guard_rails_note(archiver->guard, message);
+        guard_rails_note(archiver->guard, message, arena);
     }
     return folded;
 }

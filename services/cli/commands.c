@@ -442,11 +442,15 @@ const Command commands[] = {
      "  --dry-run             only check the lines\n"
      "  --tenant TENANT       another tenant's\n"
      "  An invalid line is named and left out; the exit status is then 1.", cmd_suppress_import, NULL},
-    {"guard list", "", 0, 0, "all tenant= json",
-     "show whether the marketing e-mails of the tenant are paused, for too many hard bounces or complaints\n"
-     "  --all             pauses that were ended, too\n  --tenant TENANT   another tenant's", cmd_guard_list, NULL},
-    {"guard resume", "", 0, 0, "tenant= json",
-     "end the pause of the tenant's marketing e-mails; bounces and complaints before it count no more\n"
+    {"guard list", "", 0, 0, "all domain= provider= tenant= json",
+     "show which marketing e-mails of the tenant are paused, for too many hard bounces or complaints\n"
+     "  --all             pauses that were ended, too\n"
+     "  --domain DOMAIN   of mails from this domain\n"
+     "  --provider NAME   with --domain: to this provider's mailboxes: gmail.com, outlook.com ... other\n"
+     "  --tenant TENANT   another tenant's", cmd_guard_list, NULL},
+    {"guard resume", "", 0, 0, "domain= provider= tenant= json",
+     "end pauses of the tenant's marketing e-mails; bounces and complaints before it count no more\n"
+     "  --domain DOMAIN, --provider NAME   as of guard list; without them all pauses\n"
      "  --tenant TENANT   another tenant's", cmd_guard_resume, NULL},
     {"opt-out revoke", "", 0, 0, "recipient= notification= address= before= note= tenant= json",
      "end links in mails that were sent: unsubscribe, preferences and tracked links answer 404 from now on\n"

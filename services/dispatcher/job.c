@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/job.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "common/codec/hash.h"
 #include "common/codec/suppressed.h"
 #include "common/events/sealed.h"
+#include "common/model/rules/mail_provider.h"
 #include "services/dispatcher/routing/vendor_mail.h"
 #include "services/dispatcher/routing/vendors.h"
 #include "stentor/v1/request.pb-c.h"
@@ -209,6 +211,15 @@ static From choose_sender(
     return from;
 }
 
+static Str lowered(Arena *arena, Str text)
+{
+    char *copy = arena_cstr(arena, text);
+    for (size_t i = 0; i < text.len; i++) {
+        copy[i] = (char)tolower((unsigned char)copy[i]);
+    }
+    return (Str){copy, text.len};
+}
+
 // The last check of a From, wherever it came from.
 static bool is_verified(const Job *job, const JobOpening *opening, Str address)
 {
@@ -400,6 +411,11 @@ static bool is_barred(Job *job, const JobOpening *opening, const char *to)
             known, &opening->rules->hash_keys, job->key->tenant, (Channel)rendered->channel,
             (Category)rendered->category, str_from(to), opening->now_us);
     }
+    if (reason == SUPPRESSION_NONE) {
+        reason = mail_scope_suppressed(
+            known, job->key->tenant, (Channel)rendered->channel, (Category)rendered->category,
+            job->from_domain, str_from(to), opening->now_us);
+    }
     if (reason != SUPPRESSION_NONE) {
         decide(
             job, suppression_reason_name(reason),
@@ -461,6 +477,8 @@ static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *pre
     const Stentor__V1__Address *to = content != NULL ? open_address(job, opening, &err) : NULL;
     if (to != NULL) {
         from = choose_sender(job, opening, content);
+        job->from_domain = lowered(job->delivery->arena, mail_domain_of(from.address));
+        job->provider = mail_provider(str_from(to->address));
     }
     if (to == NULL) {
         decide(job, "unreadable_content", str_from(err.text), true, opening->now_us);

@@ -58,9 +58,11 @@ struct Job {
     LedgerConflict *conflict; // the row that was in the way of the claim; NULL: none
     LedgerPlace place;        // where its mail goes under its claim
     Mail mail;
-    size_t attached;  // bytes of files that it holds (attachments_hold)
-    Dress dress;      // what the mail carries beside its content
-    Str message_id;   // without <>
+    size_t attached; // bytes of files that it holds (attachments_hold)
+    Dress dress;     // what the mail carries beside its content
+    Str message_id;  // without <>
+    Str from_domain; // of its From, and whose mailbox it goes to (mail_provider); empty: not known
+    Str provider;
     int64_t taken_us; // when its handling started, of clock_mono_us()
     uint32_t resends;
     JobRoute route;

@@ -110,6 +110,10 @@ static bool emit_status(Job *job, Status status, Error *err)
     };
     Stentor__V1__NotificationStatus event = status_of_rendered(&spec, job->rendered);
     event.attempt = own ? NULL : make_own_attempt(job);
+    if (status == STATUS_SENT) {
+        event.from_domain = arena_cstr(arena, job->from_domain);
+        event.provider = arena_cstr(arena, job->provider);
+    }
     BusOut out;
     if (!status_event(&event, job->delivery->message.traceparent, arena, &out, err)) {
         return false;

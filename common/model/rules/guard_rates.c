@@ -22,41 +22,41 @@ typedef struct Ring {
 } Ring;
 
 struct GuardRates {
-    Map *by_tenant;
+    Map *by_scope;
 };
 
 GuardRates *guard_rates_new(void)
 {
     GuardRates *rates = xcalloc(1, sizeof *rates);
-    rates->by_tenant = map_new(free);
+    rates->by_scope = map_new(free);
     return rates;
 }
 
 void guard_rates_free(GuardRates *rates)
 {
     if (rates != NULL) {
-        map_free(rates->by_tenant);
+        map_free(rates->by_scope);
         free(rates);
     }
 }
 
 void guard_rates_clear(GuardRates *rates)
 {
-    map_free(rates->by_tenant);
-    rates->by_tenant = map_new(free);
+    map_free(rates->by_scope);
+    rates->by_scope = map_new(free);
 }
 
 void guard_rates_note(
-    GuardRates *rates, Str tenant, GuardOutcome what, uint64_t count, int64_t at_us)
+    GuardRates *rates, Str scope, GuardOutcome what, uint64_t count, int64_t at_us)
 {
     int64_t number = at_us / STEP_US;
     if (at_us < 0) {
         return;
     }
-    Ring *ring = map_get(rates->by_tenant, tenant);
+    Ring *ring = map_get(rates->by_scope, scope);
     if (ring == NULL) {
         ring = xcalloc(1, sizeof *ring);
-        map_put(rates->by_tenant, tenant, ring);
+        map_put(rates->by_scope, scope, ring);
     }
     Step *step = &ring->steps[number % STEPS];
     if (step->number > number) {
@@ -71,20 +71,35 @@ void guard_rates_note(
 
 // By whole steps: the one in which the span begins counts, that of a resumption does not.
 static void count(
-    const Ring *ring, int64_t from_us, int64_t since_us, int64_t now_us,
-    uint64_t ret[GUARD_OUTCOMES])
+    const Ring *ring, const GuardQuestion *question, int64_t span_us, uint64_t ret[GUARD_OUTCOMES])
 {
-    int64_t first = from_us / STEP_US;
-    int64_t resumed = since_us / STEP_US;
+    int64_t first = (question->now_us - span_us) / STEP_US;
+    int64_t resumed = question->since_us / STEP_US;
     for (int i = 0; i < GUARD_OUTCOMES; i++) {
         ret[i] = 0;
     }
     for (size_t i = 0; i < STEPS; i++) {
         const Step *step = &ring->steps[i];
-        bool counts = step->number >= first && step->number <= now_us / STEP_US &&
-                      (since_us == 0 || step->number > resumed);
+        bool counts = step->number >= first && step->number <= question->now_us / STEP_US &&
+                      (question->since_us == 0 || step->number > resumed);
         for (int k = 0; counts && k < GUARD_OUTCOMES; k++) {
             ret[k] += step->counts[k];
+        }
+    }
+}
+
+static void take_away(
+    const GuardRates *rates, const GuardQuestion *question, int64_t span_us,
+    uint64_t counts[GUARD_OUTCOMES])
+{
+    for (size_t i = 0; i < question->without_count; i++) {
+        const Ring *part = map_get(rates->by_scope, question->without[i]);
+        uint64_t less[GUARD_OUTCOMES] = {0};
+        if (part != NULL) {
+            count(part, question, span_us, less);
+        }
+        for (int k = 0; k < GUARD_OUTCOMES; k++) {
+            counts[k] -= less[k] < counts[k] ? less[k] : counts[k];
         }
     }
 }
@@ -102,15 +117,15 @@ static GuardLevel level_of(uint64_t sent, uint64_t bad, const GuardLimits *limit
 }
 
 GuardVerdict guard_rates_judge(
-    const GuardRates *rates, Str tenant, const GuardLimits *limits, int64_t since_us,
-    int64_t now_us)
+    const GuardRates *rates, const GuardQuestion *question, const GuardLimits *limits)
 {
     static const int64_t spans[] = {HOUR_US, DAY_US};
-    const Ring *ring = map_get(rates->by_tenant, tenant);
+    const Ring *ring = map_get(rates->by_scope, question->scope);
     GuardVerdict gravest = {.level = GUARD_FINE};
     for (size_t i = 0; ring != NULL && i < sizeof spans / sizeof *spans; i++) {
         uint64_t counts[GUARD_OUTCOMES];
-        count(ring, now_us - spans[i], since_us, now_us, counts);
+        count(ring, question, spans[i], counts);
+        take_away(rates, question, spans[i], counts);
         for (GuardOutcome of = GUARD_BOUNCED; of < GUARD_OUTCOMES; of++) {
             GuardLevel level = level_of(counts[GUARD_SENT], counts[of], limits, of);
             if (level > gravest.level) {
@@ -121,8 +136,8 @@ GuardVerdict guard_rates_judge(
     return gravest;
 }
 
-bool guard_rates_next(const GuardRates *rates, size_t *cursor, Str *ret_tenant)
+bool guard_rates_next(const GuardRates *rates, size_t *cursor, Str *ret_scope)
 {
     void *value;
-    return map_next(rates->by_tenant, cursor, ret_tenant, &value);
+    return map_next(rates->by_scope, cursor, ret_scope, &value);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guard rails: the archiver, which folds every status, counts each tenant's hard bounces and
-// complaints, warns, and pauses the tenant's marketing e-mails when there are too many of them. A
-// pause is a suppression of every address (SUPPRESSION_EVERY_ADDRESS), so ingest and the dispatcher
-// honour it as any other, and an operator ends it by releasing it; what was before that counts no
-// more. Law: a pause is stored only in the place of the entry that was read.
+// Guard rails: the archiver, which folds every status, counts hard bounces and complaints by
+// tenant, From domain and provider, warns, and pauses those marketing e-mails of which there are
+// too many. A pause is a suppression (common/codec/suppressed.h), so ingest and the dispatcher have
+// it in memory as any other, and an operator ends it by releasing it; what was before that counts
+// no more. Law: a pause is stored only in the place of the entry that was read.
 #pragma once
 
 #include <uv.h>
@@ -28,7 +28,7 @@ typedef struct GuardRails GuardRails;
 
 GuardRails *guard_rails_new(const GuardRailsOptions *options); // begins at once
 // A message of STATUS that was folded; others are passed over.
-void guard_rails_note(GuardRails *guard, const BusMessage *message);
+void guard_rails_note(GuardRails *guard, const BusMessage *message, Arena *arena);
 void guard_rails_forget(
     GuardRails *guard); // what was folded was not committed: counted again from history
 // on_stopped comes from the loop, when nothing of it is under way; then free.

@@ -82,7 +82,8 @@ static void find_record(const GateRun *run, Notice *notice)
 }
 
 // The hash under the platform's name, and those under other hash keys, need the address itself;
-// that of a stored one is not opened here, and the renderer, which has it, asks again.
+// that of a stored one is not opened here, and the renderer, which has it, asks again (of a pause
+// for one provider the dispatcher).
 static SuppressionReason find_suppression(const GateRun *run, const Notice *notice)
 {
     const Suppressions *suppressions = run->gate->suppressions;
@@ -98,11 +99,16 @@ static SuppressionReason find_suppression(const GateRun *run, const Notice *noti
     SuppressionReason found = suppressions_classify(
         suppressions, notice->tenant, request->channel, request->category, notice->hash,
         platform ? hash : NULL, run->now_us);
+    if (found == SUPPRESSION_NONE) {
+        found = suppressed_under_any(
+            suppressions, &run->gate->hash_keys, notice->tenant, request->channel,
+            request->category, request->to, run->now_us);
+    }
     return found != SUPPRESSION_NONE
                ? found
-               : suppressed_under_any(
-                     suppressions, &run->gate->hash_keys, notice->tenant, request->channel,
-                     request->category, request->to, run->now_us);
+               : mail_scope_suppressed(
+                     suppressions, notice->tenant, request->channel, request->category,
+                     str_from(settings_of(run, notice)->from_domain), request->to, run->now_us);
 }
 
 static GateCase case_of(const GateRun *run, const Notice *notice)

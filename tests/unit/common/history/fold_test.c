@@ -95,7 +95,8 @@ static void a_request_becomes_a_queued_row_with_all_it_says(void **state)
         "rcp_1",     "corr-1",
         "evt_1",     "stay.confirmed",
         "dbt_1",     "dgw_1",
-        "ntf_first", "hash-hash-hash-hash-hash-hash-32",
+        "ntf_first", "",
+        "",          "hash-hash-hash-hash-hash-hash-32",
         NULL,        ""};
     for (int i = 0; i < FOLD_TEXT_COUNT; i++) {
         if (expected[i] != NULL) {

@@ -44,7 +44,8 @@ static void note(uint64_t sent, uint64_t bounced, uint64_t complained, int64_t a
 
 static GuardVerdict judge(int64_t since_us, int64_t now_us)
 {
-    return guard_rates_judge(rates, STR("acme"), &LIMITS, since_us, now_us);
+    GuardQuestion question = {.scope = STR("acme"), .since_us = since_us, .now_us = now_us};
+    return guard_rates_judge(rates, &question, &LIMITS);
 }
 
 static void each_limit_is_reached_at_its_part_of_a_thousand(void **state)
@@ -113,13 +114,37 @@ static void a_resumption_begins_again(void **state)
     assert_int_equal(judge(NOW_US + MINUTE_US, NOW_US + 10 * MINUTE_US).level, GUARD_PAUSE);
 }
 
+static GuardVerdict judge_of(Str scope)
+{
+    GuardQuestion question = {.scope = scope, .now_us = NOW_US};
+    return guard_rates_judge(rates, &question, &LIMITS);
+}
+
+static void what_a_part_has_is_taken_away(void **state)
+{
+    (void)state;
+    note(200, 12, 0, NOW_US);
+    assert_int_equal(judge(0, NOW_US).level, GUARD_PAUSE);
+    guard_rates_note(rates, STR("part"), GUARD_SENT, 100, NOW_US);
+    guard_rates_note(rates, STR("part"), GUARD_BOUNCED, 11, NOW_US);
+    const Str without[] = {STR("part"), STR("none")};
+    GuardQuestion question = {
+        .scope = STR("acme"), .without = without, .without_count = 2, .now_us = NOW_US};
+    assert_int_equal(guard_rates_judge(rates, &question, &LIMITS).level, GUARD_FINE);
+    guard_rates_note(rates, STR("acme"), GUARD_BOUNCED, 4, NOW_US);
+    GuardVerdict verdict = guard_rates_judge(rates, &question, &LIMITS);
+    assert_int_equal(verdict.level, GUARD_PAUSE);
+    assert_int_equal(verdict.sent, 100);
+    assert_int_equal(verdict.bad, 5);
+}
+
 static void tenants_are_apart(void **state)
 {
     (void)state;
     note(100, 50, 0, NOW_US);
     guard_rates_note(rates, STR("beta"), GUARD_SENT, 100, NOW_US);
-    assert_int_equal(guard_rates_judge(rates, STR("beta"), &LIMITS, 0, NOW_US).level, GUARD_FINE);
-    assert_int_equal(guard_rates_judge(rates, STR("none"), &LIMITS, 0, NOW_US).level, GUARD_FINE);
+    assert_int_equal(judge_of(STR("beta")).level, GUARD_FINE);
+    assert_int_equal(judge_of(STR("none")).level, GUARD_FINE);
     size_t cursor = 0, count = 0;
     for (Str tenant; guard_rates_next(rates, &cursor, &tenant);) {
         count++;
@@ -136,6 +161,7 @@ int main(void)
         TEST(what_is_older_than_a_day_does_not_count),
         TEST(a_resumption_begins_again),
         TEST(tenants_are_apart),
+        TEST(what_a_part_has_is_taken_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
