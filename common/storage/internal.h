@@ -24,7 +24,5 @@ extern const StorageKind storage_file, storage_s3;
 
 // ---- storage_key.c ----
 
-// PERMANENT, with the key and what is wrong with it.
-bool storage_key_check(Str key, Error *err);
 bool storage_prefix_check(Str prefix, Error *err); // "" and "log/STA" are fine too
 bool storage_key_byte(char c);                     // one that a key may have, but '/'

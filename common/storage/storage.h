@@ -91,4 +91,6 @@ void storage_list(
 // version NULL or "": the newest.
 void storage_delete(Storage *storage, Str key, const char *version, StorageDone on_done, void *ctx);
 
+// PERMANENT, with the key and what is wrong with it.
+bool storage_key_check(Str key, Error *err);
 const char *storage_outcome_name(StorageOutcome outcome); // "done" ...

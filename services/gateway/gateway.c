@@ -40,6 +40,7 @@ typedef struct GatewayOptions {
     const char *bind;
     int64_t port;
     int64_t body_max;
+    const char *attachment_places;
     int64_t preview_cpu_ms;
     int64_t attachment_max;
     const char *channels;
@@ -84,6 +85,7 @@ typedef struct Gateway {
     AssetObjects *objects;
     AssetsApi assets_api;
     AttachmentsApi attachments;
+    AttachmentPlaces *places;
     AssetsPublic assets_public;
     LinkRevocations *revoked;
     PreferencesPublic preferences;
@@ -111,6 +113,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_GATEWAY_ATTACHMENT_MAX", OPTION_INT, offsetof(GatewayOptions, attachment_max),
      "10485760", 1, ATTACHMENT_BYTES_MAX, false,
      "largest attachment in bytes; STENTOR_GATEWAY_BODY_MAX and the server in front must let it through"},
+    {"STENTOR_GATEWAY_ATTACHMENT_PLACES", OPTION_TEXT, offsetof(GatewayOptions, attachment_places),
+     "", 0, 0, false,
+     "file with the places whose objects tenants may attach (API.md, \"attachments\"); empty: none"},
     {"STENTOR_GATEWAY_TENANT_MEMBERS", OPTION_TEXT, offsetof(GatewayOptions, tenant_members),
      "", 0, 0, false,
      "where events of tenants have their members, when not the usual ones: tenant=org.slug,name=org.title"},
@@ -185,8 +190,9 @@ static void advance_stop(Gateway *g)
     // A connection from before the stop may still bring its last request.
     if (g->phase == PHASE_DRAINING && g->closing == 0 && http_server_idle(g->server)) {
         g->phase = PHASE_FREEING;
-        g->closing = 4;
+        g->closing = 5;
         asset_objects_close(g->objects, on_part_closed, g);
+        attachment_places_close(g->places, on_part_closed, g);
         people_wait_free(g->wait, on_part_closed, g);
         configured_stop(&g->configured, on_part_closed, g);
         http_server_free(g->server, on_part_closed, g);
@@ -272,6 +278,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     g->attachments = (AttachmentsApi){
         .objects = g->objects,
         .master = service_master_key(g->service),
+        .places = g->places,
         .bytes_max = o->attachment_max,
     };
     attachments_api_add(&g->api, &g->attachments);
@@ -352,6 +359,11 @@ static void free_assets(Gateway *g)
     arena_free(g->arena);
 }
 
+static void on_places_closed(void *ctx)
+{
+    attachment_places_free(ctx);
+}
+
 static void on_objects_closed(void *ctx)
 {
     asset_objects_free(ctx);
@@ -378,9 +390,13 @@ static bool open_server(Gateway *g, const GatewayOptions *o, Error *err)
     if (g->objects == NULL) {
         return error_wrap(err, "STENTOR_STORAGE_URL");
     }
-    g->server = http_server_new(loop, &http, err);
+    g->places = attachment_places_new(loop, o->attachment_places, err);
+    g->server = g->places != NULL ? http_server_new(loop, &http, err) : NULL;
     if (g->server == NULL) {
         asset_objects_close(g->objects, on_objects_closed, g->objects);
+    }
+    if (g->server == NULL && g->places != NULL) {
+        attachment_places_close(g->places, on_places_closed, g->places);
     }
     return g->server != NULL;
 }
@@ -400,6 +416,9 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     g->assets = assets_new();
     g->revoked = link_revocations_new();
     if (!open_server(g, o, err)) {
+        if (g->places == NULL) {
+            service_wrong_options(service);
+        }
         free_assets(g);
         free(g);
         return false;
@@ -427,6 +446,7 @@ static void free_gateway(void *state)
     keyring_free(g->keyring);
     configured_done(&g->configured);
     asset_objects_free(g->objects);
+    attachment_places_free(g->places);
     vendors_api_done(&g->vendors);
     free_assets(g);
     free(g);

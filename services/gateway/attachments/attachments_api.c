@@ -58,27 +58,6 @@ const char *attachment_refusal(Str name, Str type, Str bytes)
     return program ? "a program: mailboxes refuse mails with one" : NULL;
 }
 
-// false: answered.
-static bool check(ApiCall *call, const AttachmentsApi *api, Str name, Str type)
-{
-    Str body = call->http->body;
-    if (!mime_file_name_check(name)) {
-        return api_refuse_field(
-            call, "name", "required in the query, 1 to %d bytes without a path: ?name=invoice.pdf",
-            (int)MIME_FILE_NAME_MAX);
-    }
-    if (!mime_type_check(type)) {
-        return api_refuse_field(
-            call, "Content-Type", "required, without parameters, such as 'application/pdf'");
-    }
-    if (body.len == 0 || (int64_t)body.len > api->bytes_max) {
-        return api_refuse_field(
-            call, "body", "%zu bytes; 1 to %lld are allowed", body.len, (long long)api->bytes_max);
-    }
-    const char *refusal = attachment_refusal(name, type, body);
-    return refusal == NULL || api_refuse_field(call, "body", "%s", refusal);
-}
-
 static bool has_storage(ApiCall *call, const AttachmentsApi *api)
 {
     if (asset_objects_ready(api->objects)) {
@@ -90,6 +69,21 @@ static bool has_storage(ApiCall *call, const AttachmentsApi *api)
         "attachments rest in object storage: the operator sets STENTOR_STORAGE_URL of gateway and "
         "dispatcher to a folder or a bucket (deploy/PRODUCTION.md)");
     return false;
+}
+
+bool attachment_may_be_stored(
+    ApiCall *call, const AttachmentsApi *api, const AttachmentFile *file, const char *type_field)
+{
+    if (!mime_file_name_check(file->name)) {
+        return api_refuse_field(
+            call, "name", "required, 1 to %d bytes without a path, such as 'invoice.pdf'",
+            (int)MIME_FILE_NAME_MAX);
+    }
+    if (!mime_type_check(file->type)) {
+        return api_refuse_field(
+            call, type_field, "required, without parameters, such as 'application/pdf'");
+    }
+    return has_storage(call, api);
 }
 
 // ---- storing ----
@@ -130,7 +124,7 @@ static void on_stored(void *ctx, const Error *err)
     }
 }
 
-static void fill_file(Upload *upload, Str name, Str type)
+static void fill_file(Upload *upload, const AttachmentFile *from)
 {
     ApiCall *call = upload->call;
     Arena *arena = call->http->arena;
@@ -139,10 +133,10 @@ static void fill_file(Upload *upload, Str name, Str type)
     stentor__v1__attachment__init(file);
     id_new("att_", call->http->received_at_us, id);
     file->id = arena_cstr(arena, str_from(id));
-    file->name = arena_cstr(arena, name);
-    file->content_type = arena_cstr(arena, type);
-    file->size_bytes = (uint32_t)call->http->body.len;
-    sha256(call->http->body, upload->sha256);
+    file->name = arena_cstr(arena, from->name);
+    file->content_type = arena_cstr(arena, from->type);
+    file->size_bytes = (uint32_t)from->bytes.len;
+    sha256(from->bytes, upload->sha256);
     file->sha256 = (ProtobufCBinaryData){SHA256_LEN, upload->sha256};
     file->key = (ProtobufCBinaryData){ATTACHMENT_KEY_LEN, upload->key};
     file->stored_at_us = call->http->received_at_us;
@@ -152,27 +146,40 @@ static void fill_file(Upload *upload, Str name, Str type)
     file->object = arena_cstr(arena, str_from(object));
 }
 
-static void post_attachment(ApiCall *call)
+void attachment_store(ApiCall *call, AttachmentsApi *api, const AttachmentFile *file)
 {
-    AttachmentsApi *api = call->ctx;
-    Str name = http_query(call->http, "name");
-    Str type = http_header(call->http, "Content-Type");
-    if (!check(call, api, name, type) || !has_storage(call, api)) {
+    const char *refusal = attachment_refusal(file->name, file->type, file->bytes);
+    if (refusal != NULL) {
+        (void)api_refuse_field(call, "body", "%s", refusal);
         return;
     }
     Upload *upload = arena_zalloc(call->http->arena, sizeof *upload);
     upload->call = call;
     upload->api = api;
-    fill_file(upload, name, type);
+    fill_file(upload, file);
     upload->storing = (AssetStoring){
         .objects = api->objects,
-        .bytes = attachment_seal(call->http->body, upload->key, call->http->arena),
+        .bytes = attachment_seal(file->bytes, upload->key, call->http->arena),
         .on_stored = on_stored,
         .ctx = upload,
     };
     sha256(upload->storing.bytes, upload->storing.sha256);
     (void)str_to_c(str_from(upload->file.object), upload->storing.key, sizeof upload->storing.key);
     asset_objects_put(&upload->storing);
+}
+
+static void post_attachment(ApiCall *call)
+{
+    AttachmentsApi *api = call->ctx;
+    Str body = call->http->body;
+    AttachmentFile file = {
+        http_query(call->http, "name"), http_header(call->http, "Content-Type"), body};
+    if (body.len == 0 || (int64_t)body.len > api->bytes_max) {
+        (void)api_refuse_field(
+            call, "body", "%zu bytes; 1 to %lld are allowed", body.len, (long long)api->bytes_max);
+    } else if (attachment_may_be_stored(call, api, &file, "Content-Type")) {
+        attachment_store(call, api, &file);
+    }
 }
 
 static const ApiRoute ROUTES[] = {
@@ -182,4 +189,5 @@ static const ApiRoute ROUTES[] = {
 void attachments_api_add(Api *api, AttachmentsApi *attachments)
 {
     api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], attachments);
+    attachment_objects_add(api, attachments);
 }

@@ -10,7 +10,7 @@ import uuid
 
 import pytest
 
-from tests.harness.pipeline import Pipeline
+from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import wait_until
 
 PDF = b"%PDF-1.7 an invoice of 1,234.56 \x00\xff" * 3000
@@ -20,6 +20,14 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"picture" * 100
 class WithStorage(Pipeline):
     def service(self, name, instance="", **options):
         storage = {"STENTOR_STORAGE_URL": f"file://{self.folder}/objects"} if name in ("gateway", "dispatcher") else {}
+        if name == "gateway":
+            places = [{"name": "invoices", "tenants": [TENANT], "url": f"file://{self.folder}/callers"},
+                      {"name": "others", "tenants": ["beta"], "url": f"file://{self.folder}/others"},
+                      {"name": "away", "tenants": [TENANT], "url": "s3://away/pdf?endpoint=http://127.0.0.1:1&patience_s=1", "key_id": "k",
+                       "secret_file": str(self.folder / "secret"), "vendor": "ceph"}]
+            (self.folder / "places.json").write_text(json.dumps(places))
+            (self.folder / "secret").write_text("secret\n")
+            storage["STENTOR_GATEWAY_ATTACHMENT_PLACES"] = str(self.folder / "places.json")
         return super().service(name, instance, **{**storage, **options})
 
     def upload(self, name, content_type, body, key=None, query=None):
@@ -104,6 +112,64 @@ def test_the_same_file_goes_to_many_and_to_a_later_time(pipeline):
         pipeline.status(notification, wait="sent")
         file = list(mail_of(pipeline, notification).iter_attachments())[0]
         assert file.get_filename() == "résumé.pdf" and file.get_content() == PDF
+
+
+def refer(pipeline, **fields):
+    """(status, answer) of a reference to an object of a place; fields: what is other than right."""
+    wanted = {"place": "invoices", "object": "2026/11/17.pdf", "name": "invoice.pdf", "content_type": "application/pdf", "size_bytes": len(PDF),
+              "sha256": hashlib.sha256(PDF).hexdigest(), **fields}
+    status, _, answer = pipeline.post({name: value for name, value in wanted.items() if value is not None}, path="/v1/attachments/objects")
+    return status, answer
+
+
+def lay(pipeline, place="callers", name="2026/11/17.pdf", body=PDF):
+    path = pipeline.folder / place / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(body)
+    return path
+
+
+def test_an_object_of_the_callers_is_attached_by_its_name_and_checksum(pipeline):
+    path = lay(pipeline)
+    status, answer = refer(pipeline)
+    assert status == 201 and answer["sha256"] == hashlib.sha256(PDF).hexdigest() and answer["size_bytes"] == len(PDF), answer
+    path.unlink()  # what the id names is a sealed copy
+    assert all(b"invoice" not in each.read_bytes() for each in pipeline.objects())
+    notification = pipeline.send(to=person(), attachments=[{"id": answer["id"]}])
+    pipeline.status(notification, wait="sent")
+    file, = mail_of(pipeline, notification).iter_attachments()
+    assert file.get_filename() == "invoice.pdf" and file.get_content() == PDF
+
+
+def test_a_fault_of_a_reference_is_named_and_nothing_is_stored(pipeline):
+    lay(pipeline)
+    lay(pipeline, "others", "1.pdf")
+    lay(pipeline, name="run.bin", body=b"MZ" + PDF[2:])
+    outside = lay(pipeline, "outside", "1.pdf")
+    before = pipeline.objects()
+    for fields, field in (
+            ({"object": "2026/11/18.pdf"}, "object"), ({"object": "../outside/1.pdf"}, "object"), ({"object": str(outside)}, "object"), ({"object": ""}, "object"),
+            ({"sha256": hashlib.sha256(b"x").hexdigest()}, "sha256"), ({"sha256": "abc"}, "sha256"), ({"sha256": None}, "sha256"),
+            ({"size_bytes": len(PDF) - 1}, "size_bytes"), ({"size_bytes": len(PDF) + 1}, "size_bytes"), ({"size_bytes": None}, "size_bytes"),
+            ({"size_bytes": 1 << 40}, "size_bytes"), ({"place": "others", "object": "1.pdf"}, "place"), ({"place": "none"}, "place"),
+            ({"place": f"file://{outside.parent}", "object": "1.pdf"}, "place"), ({"name": "../x"}, "name"), ({"content_type": None}, "content_type"),
+            ({"object": "run.bin", "sha256": hashlib.sha256(b"MZ" + PDF[2:]).hexdigest()}, "body"), ({"url": "http://127.0.0.1/"}, "url")):
+        status, answer = refer(pipeline, **fields)
+        assert status == 422 and f'"field": "{field}"' in json.dumps(answer), (fields, answer)
+    status, answer = refer(pipeline, place="away")
+    assert status == 503 and "place does not answer" in answer["detail"], answer
+    assert pipeline.objects() == before
+
+
+def test_a_file_of_places_that_is_wrong_ends_the_gateway(pipeline, tmp_path):
+    for text, said in (("{}", "no JSON list"), ('[{"name": "a", "url": "file:///x"}]', "'tenants' (a list) are required"),
+                       ('[{"name": "a", "tenants": ["acme"], "url": "ftp://x"}]', "place 'a'"), ('[{"nam": "a"}]', "'nam' is no field"),
+                       ('[{"name": "a", "tenants": ["acme"], "url": "s3://b/p?region=x", "key_id": "k", "secret_file": "/none"}]', "'/none' cannot be read")):
+        (tmp_path / "places.json").write_text(text)
+        process = pipeline.service("gateway", "wrong", STENTOR_GATEWAY_ATTACHMENT_PLACES=str(tmp_path / "places.json"))
+        process.start(wait=False)
+        assert process.exit_status() == 2, text
+        assert said in process.tail(20), (text, process.tail(20))
 
 
 def test_nothing_in_object_storage_can_be_read(pipeline):
