@@ -192,8 +192,15 @@ static size_t count_headers(Str headers, Str name)
 }
 
 // "From:From:To:To: ..." in lines.
-static bool list_headers(Str headers, Buf *out, Error *err)
+// RFC 6376, 5.4: a signer chooses; From alone must be among them.
+static bool is_left_out(Str name, bool rewritten)
 {
+    return rewritten && (str_eq(name, STR("Date")) || str_eq(name, STR("Message-ID")));
+}
+
+static bool list_headers(Str headers, bool rewritten, Buf *out, Error *err)
+{
+    buf_clear(out);
     if (count_headers(headers, STR("From")) == 0) {
         return error_set(err, ERROR_PERMANENT, "a mail without From cannot be signed");
     }
@@ -201,6 +208,7 @@ static bool list_headers(Str headers, Buf *out, Error *err)
     for (size_t i = 0; i < sizeof SIGNED / sizeof *SIGNED; i++) {
         Str name = str_from(SIGNED[i].name);
         size_t times = count_headers(headers, name) + (SIGNED[i].guard ? 1 : 0);
+        times = is_left_out(name, rewritten) ? 0 : times;
         for (; times > 0; times--) {
             buf_str(out, out->len > 0 ? STR(":") : STR_EMPTY);
             column += name.len + 1;
@@ -285,10 +293,11 @@ bool dkim_sign(
     Signing signing = {
         .headers = str_slice(message, 0, split), .body_hash = body_hash, .at_s = at_us / 1000000};
     dkim_body_hash(str_slice(message, split + 2, message.len), body_hash);
-    bool fine = list_headers(signing.headers, &names, err);
-    signing.names = buf_view(&names);
+    bool fine = list_headers(signing.headers, false, &names, err);
     for (size_t i = 0; fine && i < count; i++) {
-        fine = sign_one(&signing, &signers[i], out, err);
+        fine = list_headers(signing.headers, signers[i].rewritten, &names, err);
+        signing.names = buf_view(&names);
+        fine = fine && sign_one(&signing, &signers[i], out, err);
     }
     buf_done(&names);
     return fine && !out->full;

@@ -39,6 +39,7 @@ bool dkim_key_record(const DkimKey *key, Buf *out);
 typedef struct DkimSigner {
     Str domain, selector; // d= and s=
     const DkimKey *key;
+    bool rewritten; // Date and Message-ID are: the vendor writes its own, so they are not signed
 } DkimSigner;
 
 // Appends the DKIM-Signature headers, which go in front of the message. `message`: headers, an

@@ -107,8 +107,9 @@ typedef struct VendorApi {
     const char *const *settings; // and those that it may have, beside base_url; NULL: none
     bool needs_id;               // and an id
     bool whole;                  // build wants VendorMail.message
-    size_t message_max;          // bytes of the whole mail that it takes
-    size_t recipients_max;       // of to, cc and bcc together
+    bool rewrites;         // the mail's Date and Message-ID are its own, whatever it was given
+    size_t message_max;    // bytes of the whole mail that it takes
+    size_t recipients_max; // of to, cc and bcc together
     // How long the same key is known there, in seconds: within it the same call sends nothing
     // twice. 0: it knows no keys.
     int64_t key_known_s;

@@ -369,6 +369,9 @@ static bool compose(
     if (!fill_envelope(job, &mime, copies, err)) {
         return false;
     }
+    for (size_t i = 0; i < job->dress.signer_count; i++) {
+        job->dress.signers[i].rewritten = vendors_rewrite_message(&job->route);
+    }
     if (whole &&
         !dress_sign(
             &job->dress, buf_view(opening->buf), mime.date_us, arena, &job->mail.message, err)) {

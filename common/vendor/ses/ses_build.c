@@ -20,6 +20,7 @@ const VendorApi ses_api = {
     .settings = optional,
     .needs_id = true,
     .whole = true,
+    .rewrites = true,
     .message_max = 40 * 1024 * 1024,
     .recipients_max = 50,
     .build = ses_build,

@@ -231,7 +231,8 @@ bool send_domain_signers(
         if (!refresh(domain, at, err)) {
             return false;
         }
-        out[i] = (DkimSigner){str_from(domain->domain), str_from(at->selector), at->key};
+        out[i] = (DkimSigner){
+            str_from(domain->domain), str_from(at->selector), at->key, .rewritten = false};
     }
     *ret_count = domain->key_count;
     return true;

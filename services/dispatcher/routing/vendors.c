@@ -393,6 +393,16 @@ bool vendors_want_message(const JobRoute *route)
     return any;
 }
 
+bool vendors_rewrite_message(const JobRoute *route)
+{
+    bool any = false;
+    for (size_t i = 0; route->routed && i < route->count; i++) {
+        const VendorApi *api = route->targets[i]->api;
+        any = any || (api != NULL && api->rewrites);
+    }
+    return any;
+}
+
 // ---- CONFIG ----
 
 // A refused credential is worth a try again: its entry, or its secret, is another one.

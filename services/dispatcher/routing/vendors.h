@@ -59,6 +59,8 @@ void vendors_choose(Vendors *vendors, Job *job, Str address, int64_t now_us);
 // Where a claim is that another process left; NULL: its credential is gone.
 VendorPlace *vendors_place(Vendors *vendors, Str tenant, Str vendor, Str credential);
 bool vendors_want_message(const JobRoute *route); // does one of them take the mail as bytes only?
+// Does one of them write Date and Message-ID itself? The mail is signed once for all of them.
+bool vendors_rewrite_message(const JobRoute *route);
 
 // ---- one of them ----
 

@@ -11,7 +11,7 @@ import re
 import urllib.parse
 import uuid
 from dataclasses import dataclass, field
-from email.utils import getaddresses, parseaddr
+from email.utils import format_datetime, getaddresses, parseaddr
 
 ADDRESS = re.compile(r"^[^@\s<>\"]+@[^@\s<>\"]+$")
 CLOCK_MAX_S = 300
@@ -57,6 +57,7 @@ class Mail:
     tags: dict = field(default_factory=dict)  # metadata that the vendor's callbacks repeat
     attachments: list = field(default_factory=list)  # (name, type, bytes, content id)
     message: object = None  # email.message.EmailMessage, where the whole mail was sent
+    delivered: bytes = b""  # of SES: as the recipient gets it
     key: str = ""  # Idempotency-Key
     request: Request = None
 
@@ -416,6 +417,15 @@ def sha256_hex(data):
     return hashlib.sha256(data).hexdigest()
 
 
+def with_ses_headers(raw, id, region):
+    """SES writes Message-ID and Date itself, whatever a raw mail has (docs.aws.amazon.com/ses, "Header fields in Amazon SES")."""
+    head, empty, body = raw.partition(b"\r\n\r\n")
+    head, replaced = re.subn(rb"(?im)^Message-ID:[^\r]*(\r\n[ \t][^\r]*)*", f"Message-ID: <{id}@{region}.amazonses.com>".encode(), head)
+    head, dated = re.subn(rb"(?im)^Date:[^\r]*", b"Date: " + format_datetime(datetime.datetime.now(datetime.timezone.utc)).encode(), head)
+    assert (replaced, dated) == (1, 1)
+    return head + empty + body
+
+
 def ses_signature(request, secret, stamp, scope, names):
     """Signature Version 4 as Amazon describes it (the path is encoded a second time: this is not S3)."""
     path, _, query = request.path.partition("?")
@@ -465,7 +475,9 @@ def ses(double, request):
                 *(addresses_of(destination.get(f"{name}Addresses"), refused, name) for name in ("To", "Cc", "Bcc")), tags=tags)
     content = document.get("Content", {})
     need(set(content) == {"Raw"} and set(content["Raw"]) == {"Data"}, refused, "Content.Raw.Data is missing")
-    from_mime(mail, mime_of(bytes_of(content["Raw"]["Data"], refused, "Content.Raw.Data"), refused))
+    raw = bytes_of(content["Raw"]["Data"], refused, "Content.Raw.Data")
+    from_mime(mail, mime_of(raw, refused))
+    mail.delivered = with_ses_headers(raw, mail.id, double.settings["region"])
     need(mail.to or mail.cc or mail.bcc, refused, "Destination is missing")
     need(not set(mail.to) & double.rejected, refused, "Invalid domain name or address in To")
     if set(mail.to) & double.suppressed:

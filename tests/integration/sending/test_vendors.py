@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.harness import dkim
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import wait_until
 from tests.harness.vendor_doubles import Fault, routing
@@ -70,6 +71,26 @@ def test_copies_and_headers_go_with_the_mail(world):
     mail, = postmark.of(notification)
     assert (mail.cc, mail.bcc) == (["bookkeeping@example.com"], ["archive@example.com"])
     assert mail.headers["List-Id"] == "<news.example.com>" and mail.headers["Feedback-ID"].endswith(":stentor")
+
+
+def test_a_signature_holds_where_the_vendor_writes_date_and_message_id_itself(world):
+    """SES does, also of a raw mail; at Mailgun, which does not, both are signed."""
+    folder = world.pipeline.folder / "credentials"
+    dns = {"r1._domainkey.acme.test": dkim.make_key(folder / "r1.pem", "rsa"), "e1._domainkey.acme.test": dkim.make_key(folder / "e1.pem", "ed25519")}
+    world.pipeline.cli("mail-domain", "put", "acme.test", "--dkim", f"r1:rsa:file:{folder / 'r1.pem'}", "--dkim", f"e1:ed25519:file:{folder / 'e1.pem'}")
+    domain, (ses,) = world.routing.route("ses")
+
+    def signed(double, where, ready):
+        world.sent(where)
+        return double.mails[-1] if ready(double.mails[-1]) else None
+    mail = wait_until(lambda: signed(ses, domain, lambda one: one.delivered.startswith(b"DKIM-Signature:")), 20, "a signed mail")
+    assert b"amazonses.com>" in mail.delivered and b"acme" in mail.delivered
+    assert dkim.by_dkimpy(mail.delivered, dns) == [True, True]
+    assert dkim.by_dkimpy(mail.delivered.replace(b"\nSubject: ", b"\nSubject: Re: "), dns) == [False, False]
+    domain, (mailgun,) = world.routing.route("mailgun")
+    mail = signed(mailgun, domain, lambda one: "DKIM-Signature" in one.message)
+    assert all(":Date:Date:" in "".join(value.split()) for value in mail.message.get_all("DKIM-Signature"))
+    world.pipeline.cli("mail-domain", "delete", "acme.test")
 
 
 def test_a_mail_without_a_route_goes_over_smtp_as_ever(world):

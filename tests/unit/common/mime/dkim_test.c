@@ -164,7 +164,7 @@ static void a_mail_gets_a_signature_of_each_key(void **state)
     DkimKey *rsa = key_of(DKIM_RSA_SHA256, RSA_PEM);
     DkimKey *ed = key_of(DKIM_ED25519_SHA256, ED25519_PEM);
     DkimSigner signers[] = {
-        {STR("example.com"), STR("s1"), rsa}, {STR("example.com"), STR("s2"), ed}};
+        {STR("example.com"), STR("s1"), rsa, false}, {STR("example.com"), STR("s2"), ed, false}};
     assert_true(dkim_sign(buf_view(&message), signers, 2, 1795199136123456, &out, &err));
     const char *text = buf_c(&out);
     assert_non_null(strstr(text, "a=rsa-sha256; c=relaxed/relaxed;\r\n d=example.com;\r\n s=s1;"));
@@ -179,6 +179,16 @@ static void a_mail_gets_a_signature_of_each_key(void **state)
               " List-Unsubscribe-Post:List-Unsubscribe-Post:Auto-Submitted;\r\n"));
     assert_null(strstr(text, "\n\r\n"));
     assert_true(str_ends(buf_view(&out), STR("\r\n")));
+    signers[1].rewritten = true;
+    Buf other;
+    buf_init(&other, 16384);
+    assert_true(dkim_sign(buf_view(&message), signers, 2, 1795199136123456, &other, &err));
+    const char *second = strstr(buf_c(&other) + 1, "DKIM-Signature: ");
+    assert_non_null(strstr(second, " h=From:From:To:To:Cc:Subject:Subject:Reply-To:MIME-Version:"));
+    assert_null(strstr(second, "Date"));
+    size_t first = (size_t)(strstr(text + 1, "DKIM-Signature: ") - text);
+    assert_memory_equal(buf_c(&other), text, first);
+    buf_done(&other);
     Str line;
     for (Str rest = buf_view(&out); str_split(&rest, '\n', &line);) {
         assert_true(line.len <= MIME_LINE_MAX + 1);
