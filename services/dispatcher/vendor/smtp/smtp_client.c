@@ -40,7 +40,7 @@ static void finish(SmtpClient *client)
     give_back_mails(client);
     client->context.hooks->on_closed(client->context.ctx, client, useful, &client->why);
     smtp_session_done(&client->session);
-    smtp_tls_free(client->tls);
+    tls_free(client->tls);
     buf_done(&client->plain);
     buf_done(&client->wire);
     buf_done(&client->flight);
@@ -132,11 +132,10 @@ static bool go_secure(SmtpClient *client, Str received, Error *err)
 {
     if (client->tls == NULL) {
         smtp_reply_init(&client->parser);
-        client->tls = smtp_tls_new(client->context.tls, client->context.options->host, err);
+        client->tls = tls_new(client->context.tls, client->context.options->host, err);
     }
     bool done = false;
-    if (client->tls == NULL ||
-        !smtp_tls_handshake(client->tls, received, &client->wire, &done, err)) {
+    if (client->tls == NULL || !tls_handshake(client->tls, received, &client->wire, &done, err)) {
         return false;
     }
     if (done) {
@@ -158,7 +157,7 @@ static bool take(SmtpClient *client, Str received, Error *err)
                (client->session.phase != SMTP_HANDSHAKE || go_secure(client, STR_EMPTY, err));
     }
     bool closed = false;
-    if (!smtp_tls_read(client->tls, received, &client->plain, &client->wire, &closed, err)) {
+    if (!tls_read(client->tls, received, &client->plain, &client->wire, &closed, err)) {
         return false;
     }
     bool fine = parse(client, buf_view(&client->plain), err);

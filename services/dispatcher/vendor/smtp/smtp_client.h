@@ -16,8 +16,8 @@
 
 #include <uv.h>
 
+#include "common/tls/tls.h"
 #include "services/dispatcher/vendor/smtp/smtp_session.h"
-#include "services/dispatcher/vendor/smtp/smtp_tls.h"
 
 typedef struct SmtpClient SmtpClient;
 
@@ -50,7 +50,7 @@ typedef struct SmtpClientHooks {
 typedef struct SmtpClientContext {
     uv_loop_t *loop;
     const SmtpOptions *options;
-    SmtpTlsContext *tls;
+    TlsContext *tls;
     const SmtpClientHooks *hooks;
     void *ctx;
     unsigned turn; // which of the host's addresses: the turn-th, round and round

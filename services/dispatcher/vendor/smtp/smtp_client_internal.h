@@ -20,7 +20,7 @@ struct SmtpClient {
     bool writing;       // libuv still holds `flight`
     bool turning;       // inside turn(): a wake now does nothing
     uint64_t replies;   // whole ones: a server that drips bytes gains no time
-    SmtpTls *tls;
+    Tls *tls;
     Buf plain;           // decrypted, not yet parsed
     Buf wire;            // encrypted, not yet written
     Buf flight;          // what uv_write() still holds

@@ -387,10 +387,11 @@ static void make_places(SmtpPool *pool)
 
 SmtpPool *smtp_pool_new(uv_loop_t *loop, const SmtpOptions *options, Error *err)
 {
-    SmtpTlsContext *tls = NULL;
+    TlsContext *tls = NULL;
     if (options->tls != SMTP_TLS_OFF && options->tls != SMTP_TLS_PLAINTEXT) {
-        tls = smtp_tls_context_new(options->ca_file, options->tls == SMTP_TLS_REQUIRED, err);
+        tls = tls_context_new(options->ca_file, options->tls == SMTP_TLS_REQUIRED, NULL, err);
         if (tls == NULL) {
+            error_wrap(err, "STENTOR_SMTP_CA_FILE");
             return NULL;
         }
     }
@@ -478,7 +479,7 @@ static void on_handle_closed(uv_handle_t *handle)
     }
     void (*on_closed)(void *) = pool->on_closed;
     void *ctx = pool->closed_ctx;
-    smtp_tls_context_free(pool->tls);
+    tls_context_free(pool->tls);
     free(pool);
     on_closed(ctx);
 }

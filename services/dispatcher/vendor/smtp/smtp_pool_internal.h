@@ -25,7 +25,7 @@ typedef struct MailQueue {
 struct SmtpPool {
     uv_loop_t *loop;
     SmtpOptions options;
-    SmtpTlsContext *tls;
+    TlsContext *tls;
     MailQueue lanes[PRIORITY_COUNT];
     size_t queued;
     unsigned taken;

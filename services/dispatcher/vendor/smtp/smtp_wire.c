@@ -84,7 +84,7 @@ void smtp_wire_flush(SmtpClient *client)
     }
     Error err = {0};
     if (out->len > 0 && client->session.encrypted) {
-        if (!smtp_tls_write(client->tls, buf_view(out), &client->wire, &err)) {
+        if (!tls_write(client->tls, buf_view(out), &client->wire, &err)) {
             smtp_client_drop_with(client, &err);
             return;
         }

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/dispatcher/vendor/smtp/smtp_tls.h"
+#include "common/tls/tls.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <limits.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/arena.h"
 
-struct SmtpTlsContext {
+enum { PROTOCOL_MAX = 32 };
+
+struct TlsContext {
     SSL_CTX *ssl;
 };
 
-struct SmtpTls {
+struct Tls {
     SSL *ssl;
     BIO *in;  // what the peer sent; owned by ssl
     BIO *out; // what is to be written; owned by ssl
@@ -29,11 +33,23 @@ static bool fail(Error *err, ErrorKind kind, const char *what)
     return error_set(err, kind, "%s: %s", what, reason != NULL ? reason : "the session ended");
 }
 
-SmtpTlsContext *smtp_tls_context_new(const char *ca_file, bool verify, Error *err)
+// What is offered by ALPN: a length and the name.
+static bool offer(SSL_CTX *ssl, const char *protocol)
+{
+    unsigned char list[PROTOCOL_MAX + 1];
+    size_t len = strlen(protocol);
+    assert(len > 0 && len <= PROTOCOL_MAX);
+    list[0] = (unsigned char)len;
+    memcpy(list + 1, protocol, len);
+    return SSL_CTX_set_alpn_protos(ssl, list, (unsigned)len + 1) == 0; // 0 is its success
+}
+
+TlsContext *tls_context_new(const char *ca_file, bool verify, const char *protocol, Error *err)
 {
     ERR_clear_error();
     SSL_CTX *ssl = SSL_CTX_new(TLS_client_method());
-    if (ssl == NULL || SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION) != 1) {
+    if (ssl == NULL || SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION) != 1 ||
+        (protocol != NULL && !offer(ssl, protocol))) {
         SSL_CTX_free(ssl);
         fail(err, ERROR_CONFIG, "tls");
         return NULL;
@@ -42,20 +58,18 @@ SmtpTlsContext *smtp_tls_context_new(const char *ca_file, bool verify, Error *er
                                      : SSL_CTX_load_verify_locations(ssl, ca_file, NULL) == 1;
     if (!trusts) {
         SSL_CTX_free(ssl);
-        error_set(
-            err, ERROR_CONFIG, "STENTOR_SMTP_CA_FILE: no certificates can be read from '%s'",
-            ca_file);
+        error_set(err, ERROR_CONFIG, "no certificates can be read from '%s'", ca_file);
         ERR_clear_error();
         return NULL;
     }
     SSL_CTX_set_verify(ssl, verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
     SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
-    SmtpTlsContext *context = xcalloc(1, sizeof *context);
+    TlsContext *context = xcalloc(1, sizeof *context);
     context->ssl = ssl;
     return context;
 }
 
-void smtp_tls_context_free(SmtpTlsContext *context)
+void tls_context_free(TlsContext *context)
 {
     if (context != NULL) {
         SSL_CTX_free(context->ssl);
@@ -75,7 +89,7 @@ static bool expect_host(SSL *ssl, const char *host)
            SSL_set1_host(ssl, host) == 1;
 }
 
-SmtpTls *smtp_tls_new(SmtpTlsContext *context, const char *host, Error *err)
+Tls *tls_new(TlsContext *context, const char *host, Error *err)
 {
     ERR_clear_error();
     SSL *ssl = SSL_new(context->ssl);
@@ -90,12 +104,12 @@ SmtpTls *smtp_tls_new(SmtpTlsContext *context, const char *host, Error *err)
     }
     SSL_set_bio(ssl, in, out);
     SSL_set_connect_state(ssl);
-    SmtpTls *tls = xcalloc(1, sizeof *tls);
-    *tls = (SmtpTls){.ssl = ssl, .in = in, .out = out};
+    Tls *tls = xcalloc(1, sizeof *tls);
+    *tls = (Tls){.ssl = ssl, .in = in, .out = out};
     return tls;
 }
 
-void smtp_tls_free(SmtpTls *tls)
+void tls_free(Tls *tls)
 {
     if (tls != NULL) {
         SSL_free(tls->ssl);
@@ -103,7 +117,7 @@ void smtp_tls_free(SmtpTls *tls)
     }
 }
 
-static bool take_in(SmtpTls *tls, Str received)
+static bool take_in(Tls *tls, Str received)
 {
     return received.len == 0 ||
            (received.len <= INT_MAX &&
@@ -111,7 +125,7 @@ static bool take_in(SmtpTls *tls, Str received)
 }
 
 // Bytes that OpenSSL wants written.
-static bool drain_out(SmtpTls *tls, Buf *wire)
+static bool drain_out(Tls *tls, Buf *wire)
 {
     size_t pending = BIO_ctrl_pending(tls->out);
     if (pending == 0) {
@@ -125,15 +139,15 @@ static bool drain_out(SmtpTls *tls, Buf *wire)
     return got == (int)pending;
 }
 
-bool smtp_tls_handshake(SmtpTls *tls, Str received, Buf *wire, bool *ret_done, Error *err)
+bool tls_handshake(Tls *tls, Str received, Buf *wire, bool *ret_done, Error *err)
 {
     ERR_clear_error();
     bool fine = take_in(tls, received);
     int result = fine ? SSL_do_handshake(tls->ssl) : -1;
     bool waits = result != 1 && SSL_get_error(tls->ssl, result) == SSL_ERROR_WANT_READ;
-    long verified = SSL_get_verify_result(tls->ssl);
     if (!drain_out(tls, wire) || (result != 1 && !waits)) {
-        if (verified != X509_V_OK && SSL_get_verify_mode(tls->ssl) != SSL_VERIFY_NONE) {
+        if (tls_is_distrusted(tls)) {
+            long verified = SSL_get_verify_result(tls->ssl);
             ERR_clear_error();
             return error_set(
                 err, ERROR_TRANSIENT, "tls: the server's certificate is not accepted: %s",
@@ -145,7 +159,7 @@ bool smtp_tls_handshake(SmtpTls *tls, Str received, Buf *wire, bool *ret_done, E
     return true;
 }
 
-bool smtp_tls_read(SmtpTls *tls, Str received, Buf *plain, Buf *wire, bool *ret_closed, Error *err)
+bool tls_read(Tls *tls, Str received, Buf *plain, Buf *wire, bool *ret_closed, Error *err)
 {
     ERR_clear_error();
     *ret_closed = false;
@@ -168,7 +182,7 @@ bool smtp_tls_read(SmtpTls *tls, Str received, Buf *plain, Buf *wire, bool *ret_
     }
 }
 
-bool smtp_tls_write(SmtpTls *tls, Str plain, Buf *wire, Error *err)
+bool tls_write(Tls *tls, Str plain, Buf *wire, Error *err)
 {
     ERR_clear_error();
     while (plain.len > 0) {
@@ -180,4 +194,18 @@ bool smtp_tls_write(SmtpTls *tls, Str plain, Buf *wire, Error *err)
         plain = str_slice(plain, (size_t)put, plain.len);
     }
     return drain_out(tls, wire) || fail(err, ERROR_TRANSIENT, "tls");
+}
+
+bool tls_is_distrusted(const Tls *tls)
+{
+    return SSL_get_verify_mode(tls->ssl) != SSL_VERIFY_NONE &&
+           SSL_get_verify_result(tls->ssl) != X509_V_OK;
+}
+
+bool tls_speaks(const Tls *tls, Str protocol)
+{
+    const unsigned char *chosen = NULL;
+    unsigned len = 0;
+    SSL_get0_alpn_selected(tls->ssl, &chosen, &len);
+    return chosen != NULL && str_eq(str_of(chosen, len), protocol);
 }
