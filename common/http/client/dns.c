@@ -356,6 +356,21 @@ void dns_avoid(Dns *dns, const char *text, const struct sockaddr_storage *addres
     name->found.list[rest] = first;
 }
 
+bool dns_check(const DnsAddresses *found, const HttpGuard *guard, const char *name, Error *err)
+{
+    if (found->more) {
+        return error_set(
+            err, ERROR_CONFIG, "the name '%.60s' has more than %d addresses", name,
+            (int)DNS_ADDRESSES_MAX);
+    }
+    for (size_t i = 0; i < found->count; i++) {
+        if (!guard_address(guard, (const struct sockaddr *)&found->list[i], err)) {
+            return error_wrap(err, "the name '%.60s'", name);
+        }
+    }
+    return true;
+}
+
 // ---- life ----
 
 static bool open_channel(Dns *dns, const char *servers, Error *err)

@@ -10,6 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/base/str.h"
+#include "common/http/client/guard.h"
 
 enum { DNS_ADDRESSES_MAX = 16, DNS_NAMES_MAX = 4096 };
 
@@ -34,6 +35,8 @@ void dns_free(Dns *dns, void (*on_freed)(void *ctx), void *ctx);
 // What is known and not too old yet; NULL: dns_find asks. Valid until the loop goes on.
 const DnsAddresses *dns_known(Dns *dns, const char *name);
 DnsLookup *dns_find(Dns *dns, const char *name, DnsFound on_found, void *ctx);
+// Whether the guard allows every one of them: one that it denies among several refuses the name.
+bool dns_check(const DnsAddresses *found, const HttpGuard *guard, const char *name, Error *err);
 void dns_cancel(DnsLookup *lookup); // on_found does not come
 // Nothing could be reached at the first address: the next one becomes the first.
 void dns_avoid(Dns *dns, const char *name, const struct sockaddr_storage *address);

@@ -45,25 +45,9 @@ static void pin(HttpCall *call, const struct sockaddr_storage *address)
     curl_easy_setopt(call->easy, CURLOPT_CONNECT_TO, call->pin);
 }
 
-static bool check_all(const HttpCall *call, const DnsAddresses *found, Error *err)
-{
-    if (found->more) {
-        return error_set(
-            err, ERROR_CONFIG, "the name '%.60s' has more than %d addresses", call->url.host,
-            (int)DNS_ADDRESSES_MAX);
-    }
-    for (size_t i = 0; i < found->count; i++) {
-        const struct sockaddr *address = (const struct sockaddr *)&found->list[i];
-        if (!guard_address(&call->client->guard, address, err)) {
-            return error_wrap(err, "the name '%.60s'", call->url.host);
-        }
-    }
-    return true;
-}
-
 static void take_addresses(HttpCall *call, const DnsAddresses *found)
 {
-    if (!check_all(call, found, &call->refused)) {
+    if (!dns_check(found, &call->client->guard, call->url.host, &call->refused)) {
         refuse(call, HTTP_FAILURE_BLOCKED);
         return;
     }
