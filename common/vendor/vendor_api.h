@@ -54,6 +54,10 @@ typedef struct VendorMail {
     Str message_id; // without <>
     Str message; // the whole mail as bytes (headers, body, CRLF; DKIM-signed when a key is there),
                  // without Bcc; empty unless the vendor's `whole` is set
+    bool urgent; // of the lanes critical and high
+    int64_t expires_at_us; // 0: never
+    Str data; // of a push, whose title is `subject`, body `text`, device's token `to.address`: a
+              // JSON object, or empty
 } VendorMail;
 
 // A credential, read from where its reference points. `settings` are its other words: "region",
@@ -62,6 +66,7 @@ typedef struct VendorAccount {
     Str name;   // the credential's
     Str id;     // the public half, where there is one: SES's access key id; empty elsewhere
     Str secret; // never logged; more than a key where the vendor's folder says so (ses/ses_key.h)
+    Str bearer; // of a vendor with `sign` or `grant`: what authorizes now (push/bearers.h)
     const VendorPair *settings;
     size_t setting_count;
 } VendorAccount;
@@ -97,6 +102,12 @@ typedef struct VendorQuota {
     double per_s;
     double per_day, used_of_day; // in any 24 h, and in the last
 } VendorQuota;
+
+// What authorizes requests for a while, made of a secret.
+typedef struct VendorBearer {
+    Str text;
+    int64_t refresh_us, expires_us; // from when on another one is to be had; it is of no use
+} VendorBearer;
 
 typedef struct VendorApi {
     const char *name; // "sendgrid": in the ledger, in events, in routes
@@ -134,6 +145,21 @@ typedef struct VendorApi {
         const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
         VendorRequest *ret, Error *err);
     int (*asked)(const VendorAnswer *answer, const VendorMail *mail, Arena *arena, SendResult *ret);
+    bool http2;    // spoken by common/http2
+    bool document; // its secret is a text of several lines: a key as PEM, JSON
+    // Vendors whose secret only makes what authorizes: `sign` makes it here, for one origin when
+    // `audience` says one; `grant` is the call that asks for it, `granted` reads its answer (false:
+    // there is none in it). NULL: the secret itself authorizes.
+    bool (*sign)(
+        const VendorAccount *account, Str audience, int64_t now_us, Arena *arena, VendorBearer *ret,
+        Error *err);
+    bool (*grant)(
+        const VendorAccount *account, int64_t now_us, Arena *arena, VendorRequest *ret, Error *err);
+    bool (*granted)(const VendorAnswer *answer, Arena *arena, VendorBearer *ret, Error *err);
+    // The origin that `sign` needs for this mail; NULL: one bearer for all.
+    Str (*audience)(const VendorMail *mail, Arena *arena);
+    // The bearer was refused, nothing else: with a new one the same request may be sent again.
+    bool (*stale)(const VendorAnswer *answer, Arena *arena);
 } VendorApi;
 
 // NULL: no vendor with an HTTP API has this name.

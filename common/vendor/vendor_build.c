@@ -46,10 +46,14 @@ static bool check_settings(const VendorApi *api, const VendorAccount *account, E
 
 bool vendor_check_account(const VendorApi *api, const VendorAccount *account, Error *err)
 {
-    if (account->secret.len == 0 || str_has_control(account->secret)) {
+    bool broken = api->document ? !str_is_utf8(account->secret) : str_has_control(account->secret);
+    if (account->secret.len == 0 || broken) {
         return error_set(
             err, ERROR_CONFIG, "the credential '" STR_FMT "' of %s has %s", STR_ARG(account->name),
-            api->name, account->secret.len == 0 ? "no secret" : "a line break in its secret");
+            api->name,
+            account->secret.len == 0 ? "no secret"
+            : api->document          ? "a secret that is no text"
+                                     : "a line break in its secret");
     }
     if (api->needs_id && (account->id.len == 0 || str_has_control(account->id))) {
         return error_set(

@@ -161,7 +161,15 @@ static void put_array(Buf *out, json_t *array)
     buf_char(out, ']');
 }
 
-// A request has texts, truths, objects and arrays.
+// What is neither text, object nor array, as jansson writes it: of an application's own data.
+static void put_plain(Buf *out, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY);
+    assert(text != NULL);
+    buf_cstr(out, text);
+    free(text);
+}
+
 static void put_value(Buf *out, json_t *value)
 {
     if (json_is_object(value)) {
@@ -171,8 +179,7 @@ static void put_value(Buf *out, json_t *value)
     } else if (json_is_string(value)) {
         put_text(out, str_of(json_string_value(value), json_string_length(value)));
     } else {
-        assert(json_is_boolean(value));
-        buf_cstr(out, json_is_true(value) ? "true" : "false");
+        put_plain(out, value);
     }
 }
 
