@@ -16,7 +16,7 @@ from tests.harness.pipeline import Pipeline  # noqa: E402
 from tests.harness.processes import Process, Service  # noqa: E402
 
 # The longest first, and the rest while they run: a long one that begins last would be waited for by the other workers.
-LONGEST = ["test_kill", "test_crash_points", "test_batches", "test_chaos", "test_audit", "test_rebuild"]
+LONGEST = ["test_crash_points", "test_rebuild", "test_kill", "test_audit", "test_chaos", "test_batches", "test_saga_crash", "test_cli", "test_vendors"]
 
 
 def pytest_addoption(parser):

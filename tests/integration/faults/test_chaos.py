@@ -19,7 +19,7 @@ from tests.harness.tally import Tally
 from tests.harness.vendor_doubles.tally import Vendors
 
 SEED, SECONDS = 1, 60
-RATE = int(os.environ.get("STENTOR_CHAOS_RATE", amount(250, 500)))
+RATE = int(os.environ.get("STENTOR_CHAOS_RATE", amount(100, 500)))
 
 
 def test_a_minute_of_chaos_loses_nothing_and_names_every_double():

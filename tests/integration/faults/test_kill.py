@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of any binary in the middle of 3,000 notifications (10,000 with --long): none is lost, none is doubled but the reported unknowns.
+"""kill -9 of any binary in the middle of 1,500 notifications (10,000 with --long): none is lost, none is doubled but the reported unknowns.
 
 The crash windows that the code names are all inside these runs: between accept commit and publish (ingest), between the
 outputs' acks and the input's ack (renderer), between claim, send, outcome and status (dispatcher), between publish and
@@ -14,8 +14,8 @@ from tests.harness.length import amount
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import wait_until
 
-TOTAL = amount(3000, 10_000)
-CHUNK = 100
+TOTAL = amount(1500, 10_000)
+CHUNK = amount(50, 100)
 PAUSE_S = amount(0.1, 0)  # between two arrays, so that fewer of them too are met by several kills
 FAST = {"STENTOR_DISPATCHER_LEASE_MS": "4000", "STENTOR_RETRY_LADDER": "1,1,1,1,1", "STENTOR_INGEST_SWEEP_AGE_MS": "2000"}
 CLAIMS_MAX = 2 * (8 * 8 - 1 + 64)  # of a lane without an outcome 8 for each of 8 connections, and a batch on top of 63; the load is in two lanes

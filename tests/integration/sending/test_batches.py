@@ -18,8 +18,8 @@ from tests.harness.protobuf import messages
 OPTIONS = {"STENTOR_RETRY_LADDER": "1,1", "STENTOR_DISPATCHER_LEASE_MS": "4000", "STENTOR_INGEST_SWEEP_AGE_MS": "2000",
            "STENTOR_INGEST_BATCH_LEASE_MS": "2000"}
 PART = 1000
-CAMPAIGN = amount(30_000, 100_000)
-KILLED, KILLED_RATE = amount((8000, 2000), (20_000, 4000))
+CAMPAIGN = amount(15_000, 100_000)
+KILLED, KILLED_RATE = amount((4000, 1000), (20_000, 4000))
 
 
 def call(pipeline, method, path, body=None, headers=None):

@@ -15,7 +15,7 @@ SETTLE_MS = 1500
 
 class World:
     def __init__(self):
-        self.pipeline = Pipeline()
+        self.pipeline = Pipeline(ack_wait_ms=5000)
         self.pipeline.extra = routing.options(
             self.pipeline, STENTOR_VENDOR_CALL_MS=2500, STENTOR_VENDOR_CONNECT_MS=2000, STENTOR_DISPATCHER_LEASE_MS=20_000,
             STENTOR_SMTP_DATA_MS=2500, STENTOR_RETRY_LADDER="email=2,4;sms=60")
