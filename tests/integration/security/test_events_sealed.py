@@ -16,7 +16,7 @@ from tests.harness.pipeline import SERVICES, Pipeline
 from tests.harness.processes import wait_until
 from tests.integration.erasure.sealed_events import content, headers_of, is_sealed, opened
 from tests.integration.erasure.test_epochs import end_keep, epochs
-from tests.integration.sending.test_triggers import call, same
+from tests.integration.sending.test_triggers import call_with_headers
 
 NAME = "Zebedee Quill"
 BY_RELAY, BY_APPLICATION, BY_OPERATOR, BY_SAGA, BAD, LATE = (
@@ -46,9 +46,9 @@ def shop(pipeline):
 
 def put_trigger(pipeline, key, event_type, resolver):
     body = {"event_type": event_type, "template": "welcome", "resolver": resolver, "name_path": "guest.name"}
-    status, answer = call(pipeline, "PUT", f"/v1/triggers/{key}", body)
+    status, headers, answer = call_with_headers(pipeline, "PUT", f"/v1/triggers/{key}", body)
     assert status == 200, answer
-    wait_until(lambda: same(call(pipeline, "GET", f"/v1/triggers/{key}")[1], answer), 20, "the trigger reaching ingest")
+    pipeline.wait_config(int(headers["ETag"].strip('"')), "ingest", "gateway")
 
 
 def guest(address):
