@@ -106,6 +106,14 @@ def test_the_servers_limit_is_obeyed(server, tmp_path_factory):
     narrow.stop()
 
 
+def test_of_those_that_wait_the_lowest_lane_goes_first(server):
+    server.forget()
+    probe = Probe(server, "streams=1", "connections=1")
+    calls, _ = probe.post(server.url("/ok"), count=12, parallel=12, lanes=4)  # of id N: N % 4
+    assert server.seen()["taken"] == [4, 8, 12, 1, 5, 9, 2, 6, 10, 3, 7, 11] and len(calls) == 12
+    probe.stop()
+
+
 def test_goaway_in_the_middle_of_1000_streams(server, probe):
     """What the server did not look at is unsent, and the rest is answered; other calls go on over new connections."""
     calls, _ = probe.post(server.url("/goaway"), count=1000, parallel=1000)
