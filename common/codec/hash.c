@@ -7,6 +7,7 @@
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,6 +149,14 @@ void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN])
     EVP_MAC_CTX *context = start_hmac(key);
     add(context, data);
     finish_hmac(context, out);
+}
+
+void hmac_sha1(Str key, Str data, uint8_t out[SHA1_LEN])
+{
+    unsigned int len = 0;
+    const unsigned char *bytes = (const unsigned char *)data.ptr;
+    evp_must(HMAC(EVP_sha1(), key.ptr, (int)key.len, bytes, data.len, out, &len) != NULL);
+    evp_must(len == SHA1_LEN);
 }
 
 // Each part with its length before it, so that no two triples make the same bytes.

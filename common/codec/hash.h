@@ -6,7 +6,7 @@
 #include "common/base/id.h"
 #include "common/model/enums.h"
 
-enum { SHA256_LEN = 32, ADDRESS_HASH_LEN = 32, KEY_SUBJECT_LEN = 16 };
+enum { SHA256_LEN = 32, SHA1_LEN = 20, ADDRESS_HASH_LEN = 32, KEY_SUBJECT_LEN = 16 };
 
 void sha256(Str data, uint8_t out[SHA256_LEN]);
 // The same of bytes that come in pieces; from any thread, unlike the others here.
@@ -15,6 +15,8 @@ Sha256 *sha256_begin(void);
 void sha256_add(Sha256 *digest, Str piece);
 void sha256_end(Sha256 *digest, uint8_t out[SHA256_LEN]); // frees it
 void hmac_sha256(Str key, Str data, uint8_t out[SHA256_LEN]);
+// Of a vendor that signs with it; for nothing of our own.
+void hmac_sha1(Str key, Str data, uint8_t out[SHA1_LEN]);
 
 // An event's id: the first 128 bits of SHA-256 over stage, cause and discriminator
 // (length-prefixed), as 22 characters of base64url. The same cause and stage always give the same

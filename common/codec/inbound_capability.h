@@ -8,6 +8,9 @@
 #include "common/codec/hash.h"
 #include "common/codec/seal.h"
 
+// The query argument of a URL that was given for one attempt: its token (bounce_token.h).
+#define INBOUND_ATTEMPT "attempt"
+
 enum { INBOUND_CAPABILITY_LEN = 32, INBOUND_CAPABILITY_SIZE = 33 };
 
 void inbound_capability(

@@ -65,6 +65,12 @@ static void lose_resolver(Configured *c, Str tenant, Str key, uint64_t sequence)
     named_resolvers_unreadable(c->resolvers, tenant, key);
 }
 
+static bool take_credential(
+    Configured *c, Str tenant, Str key, const BusMessage *message, Error *err)
+{
+    return routes_credential_changed(c->routes, tenant, key, message->payload, err);
+}
+
 typedef struct Kind {
     const char *name;
     bool (*take)(Configured *c, Str tenant, Str key, const BusMessage *message, Error *err);
@@ -80,6 +86,7 @@ static const Kind KINDS[] = {
     {"suppression", take_suppression, lose_suppression},
     {"trigger",     take_trigger,     lose_trigger},
     {"resolver",    take_resolver,    lose_resolver},
+    {"credential",  take_credential,  NULL},
 };
 // clang-format on
 
@@ -136,6 +143,7 @@ void configured_init(Configured *c, Bus *bus, Metrics *metrics, const char *serv
     c->suppressions = suppressions_new();
     c->triggers = trigger_match_new();
     c->resolvers = named_resolvers_new();
+    c->routes = routes_new();
     c->mirror = config_mirror_new(bus, on_config_changed, c);
     config_mirror_on_unreadable(c->mirror, on_config_unreadable);
     (void)snprintf(name, sizeof name, "stentor_%s_templates", service);
@@ -156,6 +164,7 @@ void configured_stop(Configured *c, void (*on_stopped)(void *ctx), void *ctx)
 
 void configured_done(Configured *c)
 {
+    routes_free(c->routes);
     named_resolvers_free(c->resolvers);
     trigger_match_free(c->triggers);
     suppressions_free(c->suppressions);

@@ -8,6 +8,7 @@
 #include "common/bus/jetstream/bus.h"
 #include "common/model/suppressions.h"
 #include "common/request/catalog.h"
+#include "common/routing/routes.h"
 #include "common/service/metrics.h"
 #include "common/trigger/named_resolvers.h"
 #include "common/trigger/trigger_match.h"
@@ -18,6 +19,7 @@ typedef struct Configured {
     Suppressions *suppressions;
     TriggerMatch *triggers;
     NamedResolvers *resolvers;
+    Routes *routes; // credentials alone: which channels have a vendor
     struct ConfigMirror *mirror;
     // The entry is in use now, all or but for a part. May stay NULL.
     void (*on_taken)(void *ctx, Str kind, Str tenant, Str key, const BusMessage *message);

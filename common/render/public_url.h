@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public address of the API, STENTOR_RENDERER_PUBLIC_URL: what links in mails begin with. Two
-// programs have the option, and it is one: what the gateway shows is what the renderer writes.
+// The public address of the API, STENTOR_RENDERER_PUBLIC_URL: what links in mails begin with, and
+// where vendors report to. Several programs have the option, and it is one: what the gateway shows
+// is what the renderer writes, and a vendor signs the address that the dispatcher gave it.
 #pragma once
 
 #include "common/base/arena.h"

@@ -9,6 +9,7 @@
 #include "common/base/map.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/vendor/vendor_api.h"
 
 typedef struct Item {
     Arena *arena; // holds this
@@ -215,6 +216,25 @@ static bool is_in_force(const CredentialEntry *entry)
 {
     return is_promoted(entry) ||
            entry->state == STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_SUPERSEDED;
+}
+
+static ChannelSet channels_of(const Owner *owner)
+{
+    ChannelSet set = 0;
+    for (size_t i = 0; owner != NULL && i < owner->credentials.count; i++) {
+        const CredentialEntry *entry = credential_at(owner, i);
+        set |= is_in_force(entry) ? 1U << routing_vendor_channel(str_from(entry->vendor)) : 0;
+    }
+    return set;
+}
+
+ChannelSet routes_channels(const Routes *routes, Str tenant, ChannelSet base)
+{
+    if (routes == NULL) {
+        return base;
+    }
+    return base | channels_of(map_get(routes->owners, tenant)) |
+           channels_of(map_get(routes->owners, STR(ROUTING_PLATFORM)));
 }
 
 static bool is_newer(const CredentialEntry *entry, const CredentialEntry *than)
@@ -467,11 +487,12 @@ static size_t leave_out_shut(Candidate *candidates, size_t count, unsigned fallb
     return kept > 0 ? kept : count;
 }
 
+// max_vendors: of the route; 0: it does not say.
 static void pick(
-    const RouteEntry *route, const RouteQuestion *question, Candidate *candidates, size_t count,
+    size_t max_vendors, const RouteQuestion *question, Candidate *candidates, size_t count,
     RouteChoice *ret)
 {
-    size_t most = route->max_vendors == 0 ? ROUTE_VENDORS_DEFAULT : route->max_vendors;
+    size_t most = max_vendors == 0 ? ROUTE_VENDORS_DEFAULT : max_vendors;
     size_t left = most > question->avoid_count ? most - question->avoid_count : 0;
     size_t all = count;
     if (count > 0) {
@@ -497,6 +518,31 @@ static RoutingRules rules_of(const RouteEntry *route, const RouteQuestion *quest
         question->channel, question->category, fallback_on, unknown, route->settle_ms);
 }
 
+static void choose_implied(const Routes *routes, const RouteQuestion *question, RouteChoice *ret)
+{
+    Candidate candidates[ROUTE_VENDORS_MAX];
+    size_t count = 0;
+    const VendorApi *api = NULL;
+    for (uint32_t i = 0; (api = vendor_at(i)) != NULL && count < ROUTE_VENDORS_MAX; i++) {
+        char name[VENDOR_NAME_MAX + 1];
+        char none[1] = "";
+        Stentor__V1__RouteVendor step;
+        stentor__v1__route_vendor__init(&step);
+        if (api->channel != question->channel ||
+            !str_to_c(str_from(api->name), name, sizeof name)) {
+            continue;
+        }
+        step.vendor = name;
+        step.credential = none;
+        step.step = i;
+        if (read_candidate(routes, question, &step, ret->rules.fallback_on, &candidates[count])) {
+            candidates[count++].pick.vendor = str_from(api->name);
+        }
+    }
+    ret->implied = true;
+    pick(0, question, candidates, count, ret);
+}
+
 void routes_choose(const Routes *routes, const RouteQuestion *question, RouteChoice *ret)
 {
     *ret = (RouteChoice){0};
@@ -507,6 +553,9 @@ void routes_choose(const Routes *routes, const RouteQuestion *question, RouteCho
     if (route == NULL) {
         ret->rules =
             routing_rules(question->channel, question->category, 0, ROUTING_UNKNOWN_UNSAID, 0);
+        if (question->channel != CHANNEL_EMAIL) {
+            choose_implied(routes, question, ret);
+        }
         return;
     }
     ret->route = route;
@@ -520,5 +569,5 @@ void routes_choose(const Routes *routes, const RouteQuestion *question, RouteCho
         }
     }
     draw_ranks(candidates, count, question->notification_id);
-    pick(route, question, candidates, count, ret);
+    pick(route->max_vendors, question, candidates, count, ret);
 }

@@ -8,6 +8,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/error.h"
+#include "common/model/channel_set.h"
 #include "common/routing/routing_next.h"
 #include "stentor/v1/config.pb-c.h"
 
@@ -47,6 +48,10 @@ void routes_free(Routes *routes); // NULL-safe
 bool routes_changed(Routes *routes, Str tenant, Str key, Str payload, Error *err);
 // key: "<vendor>.<name>".
 bool routes_credential_changed(Routes *routes, Str tenant, Str key, Str payload, Error *err);
+
+// Those with a vendor: `base`, and each for which the tenant or the platform has a credential that
+// is neither staged nor revoked.
+ChannelSet routes_channels(const Routes *routes, Str tenant, ChannelSet base);
 
 // NULL: not there. Borrowed until the next change.
 const RouteEntry *routes_get(const Routes *routes, Str tenant, Str key);
@@ -99,7 +104,10 @@ typedef struct RoutePick {
 } RoutePick;
 
 typedef struct RouteChoice {
-    const RouteEntry *route;            // NULL: none matches, and nothing is picked
+    const RouteEntry *route; // NULL: none matches, and nothing is picked unless `implied`
+    // No route matches, so each vendor of the channel that has a credential is one of them, in the
+    // order of vendor_at(). Never of e-mail, which has the SMTP server.
+    bool implied;
     RoutePick picks[ROUTE_VENDORS_MAX]; // in the order in which they are tried
     size_t count;
     size_t all; // picks[count] to picks[all - 1] are left out, for they are open or suspended

@@ -11,3 +11,4 @@ extern const VendorCallback mailgun_callback;
 extern const VendorCallback postmark_callback;
 extern const VendorCallback resend_callback;
 extern const VendorCallback sparkpost_callback;
+extern const VendorCallback twilio_callback;

@@ -8,12 +8,13 @@
 #include "common/vendor/sendgrid/sendgrid.h"
 #include "common/vendor/ses/ses.h"
 #include "common/vendor/sparkpost/sparkpost.h"
+#include "common/vendor/twilio/twilio.h"
 
 enum { RETRY_AFTER_MAX_S = 86400 };
 
 // The only list of vendors with an HTTP API.
-static const VendorApi *const vendors[] = {&ses_api,      &sendgrid_api, &mailgun_api,
-                                           &postmark_api, &resend_api,   &sparkpost_api};
+static const VendorApi *const vendors[] = {&ses_api,    &sendgrid_api,  &mailgun_api, &postmark_api,
+                                           &resend_api, &sparkpost_api, &twilio_api};
 
 const VendorApi *vendor_at(size_t n)
 {

@@ -34,8 +34,9 @@ typedef struct VendorAttachment {
     Str bytes;
 } VendorAttachment;
 
-// One mail for one recipient. Texts are UTF-8 and were checked: addresses are mailboxes, no value
-// holds a line break.
+// One mail, or one message of another channel, for one recipient: there `to.address` is a phone
+// number, `text` all of its content, and what only mails have is empty. Texts are UTF-8 and were
+// checked: addresses are mailboxes, no value holds a line break.
 typedef struct VendorMail {
     Str tenant, notification_id; // "ntf_..."
     int32_t attempt;
@@ -55,7 +56,9 @@ typedef struct VendorMail {
     Str message; // the whole mail as bytes (headers, body, CRLF; DKIM-signed when a key is there),
                  // without Bcc; empty unless the vendor's `whole` is set
     bool urgent; // of the lanes critical and high
+    Str callback_url;      // where the vendor reports this very attempt; empty: no public address
     int64_t expires_at_us; // 0: never
+    int64_t since_us;      // for `ask`: it was not sent before; 0: not known
     Str data; // of a push, whose title is `subject`, body `text`, device's token `to.address`: a
               // JSON object, or empty
 } VendorMail;

@@ -17,7 +17,7 @@ typedef struct CallbackKey {
 } CallbackKey;
 
 typedef struct CallbackRequest {
-    Str url; // as the vendor was given it: some sign it
+    Str url; // whole, as the vendor was given it: some sign it
     const VendorPair *headers;
     size_t header_count;
     Str body;
@@ -40,7 +40,7 @@ typedef struct CallbackEvent {
     Status status;       // STATUS_NONE: it changes no status
     Outcome outcome;
     SuppressionReason suppress; // SUPPRESSION_NONE: none follows
-    Str email;                  // empty: not given, or not an address
+    Str email;                  // or phone number; empty: not given, or not an address
     const char *reason_code;    // static; "" unless the status is an end
     Str enhanced_code;          // "5.1.1"
     Str text;                   // the vendor's, addresses masked, at most CALLBACK_TEXT_MAX bytes
@@ -59,11 +59,14 @@ typedef struct CallbackBatch {
 
 typedef struct VendorCallback {
     const char *name; // the vendor's
+    Channel channel;
     size_t body_max;
     const char *const *reads; // the headers that verify reads, NULL at the end
     bool needs_all;           // without one of them it is never good
     // The URL must carry its capability: the signature does not cover the body, or there is none.
     bool needs_capability;
+    // It signs the URL, so the receiver's public address must be known.
+    bool signs_url;
     int bad_status; // the answer to CALLBACK_BAD: what stops a vendor that would send it for ever
     // It repeats for so long with the time of the first: verify takes it, whatever max_age_s is.
     int64_t repeats_s;

@@ -296,7 +296,7 @@ const Command commands[] = {
     {"inbound put", "VENDOR", 1, 1, "public-key= secret= not-after= topic= revoke json",
      "store the keys with which a vendor proves its callbacks; what was stored before is replaced\n"
      "  --public-key BASE64      sendgrid: as its console shows it\n"
-     "  --secret NAME=REFERENCE  mailgun, postmark, resend, sparkpost: where the webhook-receiver reads the key: file:/PATH, env:NAME or exec:/PATH ARGUMENTS;\n"
+     "  --secret NAME=REFERENCE  all but sendgrid and ses: where the webhook-receiver reads the key: file:/PATH, env:NAME or exec:/PATH ARGUMENTS;\n"
      "                           repeatable: each is good. ses: a certificate to trust instead of the one that SNS names\n"
      "  --not-after NAME=TIME    the secret of that name is good until then: RFC 3339, or a span such as 7d; repeatable\n"
      "  --topic ARN              ses: an SNS topic that may call back; repeatable\n"

@@ -331,6 +331,7 @@ static void keep_conflict(Job *job, const LedgerConflict *conflict)
     row->vendor_key = keep(arena, row->vendor_key);
     row->reply_class = keep(arena, row->reply_class);
     row->next_step = keep(arena, row->next_step);
+    row->currency = keep(arena, row->currency);
 }
 
 // A row that Postgres cannot take must not hold up the others of its batch.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base/clock.h"
+#include "common/render/public_url.h"
 #include "common/service/cleanup.h"
 #include "common/service/storage_rows.h"
 #include "services/dispatcher/dispatcher.h"
@@ -20,7 +21,7 @@ typedef struct Options {
     int64_t smtp_connections, smtp_mails, smtp_connect_ms, smtp_command_ms, smtp_data_ms,
         smtp_idle_ms, smtp_per_s, smtp_per_day;
     int64_t vendor_calls, vendor_connect_ms, vendor_call_ms;
-    const char *vendor_ca_file, *vendor_addresses, *secret_dirs;
+    const char *vendor_ca_file, *vendor_addresses, *secret_dirs, *public_url;
     const char *mail_from, *mail_domain, *feedback_sender;
     const char *unknown, *ladder;
     int64_t lease_ms, batch, in_flight, tenant_percent;
@@ -67,6 +68,8 @@ static const Option table[] = {
      "certificates of vendors' HTTP APIs to trust instead of the system's"},
     {"STENTOR_VENDOR_ADDRESSES",      OPTION_TEXT, offsetof(Options, vendor_addresses), "", 0, 0, false,
      "addresses that vendors' HTTP APIs may have beside public ones: private, loopback (http too), or both with a ','"},
+    {PUBLIC_URL_OPTION,               OPTION_TEXT, offsetof(Options, public_url),       "", 0, 0, false,
+     "the same as the renderer's: where vendors of other channels than e-mail report to; empty: as their own console says"},
     {SECRET_DIRS_OPTION,              OPTION_TEXT, offsetof(Options, secret_dirs),      SECRET_DIRS_DEFAULT, 0, 0, false,
      SECRET_DIRS_HELP},
     {"STENTOR_MAIL_FROM",             OPTION_TEXT, offsetof(Options, mail_from),        "Stentor <no-reply@localhost>", 0, 0, false,
@@ -108,7 +111,8 @@ typedef struct State {
     Cleanup *cleanup;
     int stopped_count; // of the parts
     char keep[32];
-    char *from; // the sender option, cut into name and address
+    char *from;   // the sender option, cut into name and address
+    Arena *arena; // of options, cut and cleaned
 } State;
 
 // ---- options ----
@@ -342,6 +346,10 @@ static bool assemble(State *state, const Options *options, Error *err)
     }
     parts.rules.hash_keys = master_hash_keys(parts.master);
     bounce_key(parts.master, &parts.rules.dress.bounce_key);
+    parts.rules.master = parts.master;
+    if (!public_url_read(options->public_url, state->arena, &parts.rules.public_url, err)) {
+        return false;
+    }
     state->attachments = attachments_new(parts.loop, &options->storage, err);
     if (state->attachments == NULL) {
         return error_wrap(err, "STENTOR_STORAGE_URL");
@@ -372,8 +380,10 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     State *state = xcalloc(1, sizeof *state);
     state->service = service;
     state->from = xstrdup(((const Options *)options)->mail_from);
+    state->arena = arena_new(0);
     if (!assemble(state, options, err)) {
         free(state->from);
+        arena_free(state->arena);
         free(state);
         return false;
     }
@@ -432,6 +442,7 @@ static void free_state(void *ctx)
     vendors_free(state->vendors);
     attachments_free(state->attachments);
     free(state->from);
+    arena_free(state->arena);
     free(state);
 }
 

@@ -166,8 +166,9 @@ static bool unseal_field(
            error_wrap(err, "'%s'", field);
 }
 
-static const Stentor__V1__EmailContent *open_content(
-    const Job *job, const JobOpening *opening, const BodyPrefix *prefix, Error *err)
+static const ProtobufCMessage *open_content(
+    const Job *job, const JobOpening *opening, const BodyPrefix *prefix,
+    const ProtobufCMessageDescriptor *type, Error *err)
 {
     Str frame;
     Str packed;
@@ -181,8 +182,7 @@ static const Stentor__V1__EmailContent *open_content(
         error_set(err, ERROR_PERMANENT, "'content' does not match 'content_checksum'");
         return NULL;
     }
-    return (const void *)event_unpack(
-        &stentor__v1__email_content__descriptor, packed, opening->scratch, err);
+    return event_unpack(type, packed, opening->scratch, err);
 }
 
 static const Stentor__V1__Address *open_address(
@@ -458,11 +458,17 @@ static bool has_vendor(Job *job, const JobOpening *opening, const char *address,
     }
     *ret_wait = opening->patient;
     if (!opening->patient) {
-        const char *why = arena_printf(
-            job->delivery->arena,
-            "route '%s' has no vendor that may take it (HINT: stentor route list, stentor "
-            "credential list)",
-            route->name);
+        const char *why =
+            route->name[0] == '\0'
+                ? arena_printf(
+                      job->delivery->arena,
+                      "no vendor of channel %s has a credential (HINT: stentor credential put)",
+                      channel_name((Channel)job->rendered->channel))
+                : arena_printf(
+                      job->delivery->arena,
+                      "route '%s' has no vendor that may take it (HINT: stentor route list, "
+                      "stentor credential list)",
+                      route->name);
         decide(job, "no_vendor", str_from(why), true, opening->now_us);
     }
     return false;
@@ -476,7 +482,8 @@ static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *pre
     bool wait = false;
     const char *code = "";
     From from = {STR_EMPTY, STR_EMPTY};
-    const Stentor__V1__EmailContent *content = open_content(job, opening, prefix, &err);
+    const Stentor__V1__EmailContent *content = (const void *)open_content(
+        job, opening, prefix, &stentor__v1__email_content__descriptor, &err);
     const Stentor__V1__Address *to = content != NULL ? open_address(job, opening, &err) : NULL;
     if (to != NULL) {
         from = choose_sender(job, opening, content);
@@ -514,10 +521,39 @@ static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *pre
     return true;
 }
 
+// A message of a channel other than e-mail, for a vendor's HTTP API. false: as make_mail().
+static bool make_text(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
+{
+    Error err = {0};
+    bool wait = false;
+    const Stentor__V1__SmsContent *content = (const void *)open_content(
+        job, opening, prefix, &stentor__v1__sms_content__descriptor, &err);
+    const Stentor__V1__Address *to = content != NULL ? open_address(job, opening, &err) : NULL;
+    if (to == NULL) {
+        decide(job, "unreadable_content", str_from(err.text), true, opening->now_us);
+        return true;
+    }
+    if (is_barred(job, opening, to->address)) {
+        return true;
+    }
+    if (!has_vendor(job, opening, to->address, &wait)) {
+        return !wait;
+    }
+    job->mail.to = arena_str(job->delivery->arena, str_from(to->address));
+    job->mail.content = vendor_mail_text(job, str_from(content->text));
+    return true;
+}
+
+static bool is_carried(const JobOpening *opening, int channel)
+{
+    return channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL ||
+           (channel == STENTOR__V1__CHANNEL__CHANNEL_SMS && opening->vendors != NULL);
+}
+
 bool job_open(Job *job, const JobOpening *opening)
 {
     const Stentor__V1__Rendered *rendered = job->rendered;
-    if (rendered->channel != STENTOR__V1__CHANNEL__CHANNEL_EMAIL) {
+    if (!is_carried(opening, (int)rendered->channel)) {
         const char *reason = arena_printf(
             job->delivery->arena, "no vendor for channel %s",
             channel_name((Channel)rendered->channel));
@@ -543,7 +579,9 @@ bool job_open(Job *job, const JobOpening *opening)
             return false;
         }
     }
-    return make_mail(job, opening, prefix);
+    return rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL
+               ? make_mail(job, opening, prefix)
+               : make_text(job, opening, prefix);
 }
 
 // ---- the ledger's answer ----
@@ -610,6 +648,9 @@ static void note_result(Job *job, const SendResult *result, int64_t now_us)
     row->reply_class =
         result->state == SEND_ANSWERED ? str_from(classes[result->reply]) : STR_EMPTY;
     row->next_step = STR_EMPTY;
+    row->segments = result->segments <= INT16_MAX ? result->segments : INT16_MAX;
+    row->cost_micros = result->currency.len == 3 ? result->cost_micros : 0;
+    row->currency = row->cost_micros > 0 ? recordable(arena, result->currency) : STR_EMPTY;
 }
 
 const SendResult *job_keep_result(const Job *job, const SendResult *result)
@@ -623,6 +664,7 @@ const SendResult *job_keep_result(const Job *job, const SendResult *result)
         .code = recordable(arena, result->code),
         .enhanced = recordable(arena, result->enhanced),
         .text = recordable(arena, result->text),
+        .currency = STR_EMPTY, // nothing was sent
     };
     return kept;
 }

@@ -86,7 +86,9 @@ typedef struct JobRules {
     Str mail_domain;
     const char *vendor; // of mails without a route: "smtp"
     DressRules dress;
-    HashKeys hash_keys; // of addresses: common/codec/hash.h
+    Str public_url; // below it vendors report each attempt; empty: they are given no address
+    const MasterKey *master; // of the capabilities in it
+    HashKeys hash_keys;      // of addresses: common/codec/hash.h
 } JobRules;
 
 // "<notification id>/<attempt>" in `space`.

@@ -144,7 +144,7 @@ static void send_now(Job *job)
     Mail *mail = &job->mail;
     uint64_t now_ms = uv_now(dispatcher->parts.loop);
     size_t other = 0;
-    vendor_mail_claim(job);
+    vendor_mail_claim(job, &dispatcher->parts.rules);
     job->begun_us = clock_now_us();
     mail->give_up_at_ms = mail->held_until_ms - (uint64_t)dispatcher->parts.lease_ms / 4;
     if (vendor_api_of(place) == NULL && find_other(job, job->begun_us, &other) &&

@@ -75,6 +75,9 @@ static Stentor__V1__Attempt *make_attempt(const LedgerKey *key, const LedgerRow 
     attempt->finished_at_us = row->finished_at_us;
     attempt->was_unknown = row->unknown_count > 0;
     attempt->credential = arena_cstr(arena, row->credential);
+    attempt->segments = row->segments;
+    attempt->cost_micros = row->cost_micros;
+    attempt->currency = arena_cstr(arena, row->currency);
     return attempt;
 }
 

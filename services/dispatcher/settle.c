@@ -33,10 +33,11 @@ static void submit(Settle *settle);
 // ---- reading ----
 
 // Each proves that the vendor had the mail, whatever happened to it later. "failed" is the vendor's
-// own (blocked, dropped): a vendor reports nothing about a mail that it never had.
+// own (blocked, dropped): a vendor reports nothing about a mail that it never had. "sent": an SMS
+// vendor has passed it on.
 static bool is_proof(Status status)
 {
-    return status == STATUS_FAILED || status_is_from_vendor(status);
+    return status == STATUS_FAILED || status == STATUS_SENT || status_is_from_vendor(status);
 }
 
 static bool check_status(const Stentor__V1__NotificationStatus *status, Error *err)

@@ -248,6 +248,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
         .public_url = g->public_url,
         .preview_cpu_us = o->preview_cpu_ms * 1000,
         .delivered = delivered,
+        .routes = g->configured.routes,
     };
     templates_api_add(&g->api, &g->templates);
     g->suppressions = (SuppressionsApi){
@@ -260,7 +261,8 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     g->link_revocations = (LinkRevocationsApi){bus, g->suppressions.hash_keys};
     link_revocations_api_add(&g->api, &g->link_revocations);
     const Configured *known = &g->configured;
-    g->triggers = (TriggersApi){bus, known->triggers, known->catalog, known->resolvers, delivered};
+    g->triggers = (TriggersApi){bus,       known->triggers, known->catalog, known->resolvers,
+                                delivered, known->routes};
     triggers_api_add(&g->api, &g->triggers);
     g->resolvers = (ResolversApi){bus, known->resolvers, known->triggers};
     resolvers_api_add(&g->api, &g->resolvers);

@@ -363,6 +363,7 @@ static void build_batches(Ingest *in)
         .master = service_master_key(service),
         .catalog = in->configured.catalog,
         .delivered = in->delivered,
+        .routes = in->configured.routes,
         .runner = in->batch_runner,
     };
     batches_api_add(&in->api, &in->batches, service_loop(service));
@@ -383,6 +384,7 @@ static void build_api(Ingest *in)
         .pool = service_pool(in->service),
         .catalog = in->configured.catalog,
         .delivered = in->delivered,
+        .routes = in->configured.routes,
         .metrics = &in->metrics,
         .master = service_master_key(in->service),
         .attachments_max = in->options.attachments_max,

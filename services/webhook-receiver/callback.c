@@ -6,10 +6,12 @@
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/bus/topology/topology.h"
+#include "common/codec/bounce_token.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/codec/inbound_capability.h"
 #include "common/events/meta.h"
+#include "common/render/public_url.h"
 #include "common/vendor/ses/sns.h"
 #include "stentor/v1/inbound.pb-c.h"
 
@@ -123,6 +125,8 @@ static bool pack_callback(Call *call, char event_id[EVENT_ID_SIZE], Str *ret, Er
     callback.body = seal(key, tenant, STR_EMPTY, "body", http->body, http->arena);
     data_key_free(key);
     callback.received_at_us = http->received_at_us;
+    callback.attempt_token =
+        arena_cstr(http->arena, str_slice(http_query(http, INBOUND_ATTEMPT), 0, BOUNCE_TOKEN_LEN));
     return event_pack(&callback.base, http->arena, ret, err);
 }
 
@@ -185,6 +189,12 @@ static bool check_head(CallbackEndpoint *endpoint, HttpRequest *http, const Call
         answer_rejected(
             endpoint, http, route, REJECT_CAPABILITY,
             "the path is not one that `stentor inbound url VENDOR` has shown");
+        return false;
+    }
+    if (route->vendor->signs_url && endpoint->public_url.len == 0) {
+        answer_unavailable(
+            endpoint, http,
+            "the vendor signs its URL, and " PUBLIC_URL_OPTION " of webhook-receiver is not set");
         return false;
     }
     if (!has_headers(route->vendor, http)) {
@@ -347,6 +357,15 @@ static void check_keys(Call *call, const InboundEntry *entry)
     check_signature(call, &force);
 }
 
+// As the vendor was given it; of one that does not sign it the path is enough.
+static Str url_of(const CallbackEndpoint *endpoint, HttpRequest *http)
+{
+    Str attempt = http_query(http, INBOUND_ATTEMPT);
+    return str_from(arena_printf(
+        http->arena, STR_FMT STR_FMT "%s" STR_FMT, STR_ARG(endpoint->public_url),
+        STR_ARG(http->path), attempt.len > 0 ? "?" INBOUND_ATTEMPT "=" : "", STR_ARG(attempt)));
+}
+
 static VendorPair *read_headers(const VendorCallback *vendor, HttpRequest *http, size_t *ret_count)
 {
     VendorPair *pairs = arena_array(http->arena, READS_MAX, sizeof *pairs);
@@ -365,7 +384,7 @@ void callback_handle(CallbackEndpoint *endpoint, HttpRequest *http)
     (void)callback_route(http->path, &call->route); // callback_admit has checked it
     const VendorCallback *vendor = call->route.vendor;
     call->request = (CallbackRequest){
-        .url = http->path,
+        .url = url_of(endpoint, http),
         .body = http->body,
         .received_at_us = http->received_at_us,
         .max_age_s = endpoint->max_age_s,

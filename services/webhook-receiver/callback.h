@@ -19,6 +19,7 @@ typedef struct CallbackEndpoint {
     const InboundKeys *keys;
     SnsLink *sns;
     Rejected rejected;
+    Str public_url;    // of this service; empty: not known, so no vendor that signs it is heard
     int64_t max_age_s; // of the signed time; 0: any
     bool (*ready)(void *ctx);
     void *ready_ctx;

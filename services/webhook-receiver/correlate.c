@@ -11,6 +11,7 @@
 #include "common/base/map.h"
 #include "common/bus/events/status_event.h"
 #include "common/bus/events/suppression_event.h"
+#include "common/codec/bounce_token.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/config/config_store.h"
@@ -45,6 +46,7 @@ struct Correlator {
     MailWork *mails;
     int open;  // parts that are not stopped yet
     Map *keys; // tenant -> DataKey, derived from the master key
+    BounceKey token_key;
     Counters counters;
     void (*on_freed)(void *ctx);
     void *freed_ctx;
@@ -77,6 +79,14 @@ static Str vendor_cause(const CallbackEvent *event, const CallbackOrigin *origin
 static int64_t event_time(const CallbackEvent *event, const CallbackOrigin *origin)
 {
     return event->at_us > 0 ? event->at_us : origin->received_at_us;
+}
+
+void correlate_name(CallbackEvent *event, const CallbackOrigin *origin)
+{
+    if (event->notification_id.len == 0 && origin->notification_id.len > 0) {
+        event->notification_id = origin->notification_id;
+        event->attempt = origin->attempt;
+    }
 }
 
 bool correlate_is_late(const CallbackEvent *event, const CallbackOrigin *origin, int64_t now_us)
@@ -129,7 +139,7 @@ Stentor__V1__NotificationStatus *correlate_status(
         .reason = event->reason_code[0] != '\0' ? pb_text(arena, event->text) : "",
     };
     Stentor__V1__NotificationStatus *status = arena_alloc(arena, sizeof *status);
-    *status = status_make(&spec, CHANNEL_EMAIL);
+    *status = status_make(&spec, origin->channel);
     status->attempt = make_attempt(event, origin, arena);
     return status;
 }
@@ -165,13 +175,13 @@ bool correlate_suppression(
     bool has_time = event->at_us > 0 && event->at_us < origin->received_at_us;
     uint8_t hash[ADDRESS_HASH_LEN];
     if (event->email.len > 0) {
-        address_hash(hash_key, origin->tenant, CHANNEL_EMAIL, event->email, hash);
+        address_hash(hash_key, origin->tenant, origin->channel, event->email, hash);
     } else {
         memcpy(hash, event->address_hash, sizeof hash);
     }
     SuppressionSpec spec = {
         .tenant = origin->tenant,
-        .channel = CHANNEL_EMAIL,
+        .channel = origin->channel,
         .hash = hash,
         .reason = event->suppress,
         .at_us = has_time ? event->at_us : origin->received_at_us,
@@ -207,6 +217,17 @@ static DataKey *find_key(Correlator *c, Str tenant)
     return key;
 }
 
+// Whose URL it came by. A token that was not made here is none.
+static void read_token(Correlator *c, Str text, CallbackOrigin *origin, Arena *arena)
+{
+    BounceToken token;
+    if (bounce_token_read(text, &token) &&
+        bounce_token_check(&c->token_key, &token, origin->tenant)) {
+        origin->notification_id = arena_str(arena, str_from(token.notification_id));
+        origin->attempt = token.attempt;
+    }
+}
+
 // *ret_vendor NULL: a mail, or nothing is to be read.
 static bool open_callback(
     Correlator *c, Delivery *delivery, CallbackOrigin *ret_origin,
@@ -237,11 +258,13 @@ static bool open_callback(
     *ret_origin = (CallbackOrigin){
         .tenant = tenant,
         .vendor = is_mail ? STR("smtp") : str_from(vendor->name), // what went by SMTP bounces
+        .channel = is_mail ? CHANNEL_EMAIL : vendor->channel,
         .is_mail = is_mail,
         .event_id = str_from(callback->meta->event_id),
         .received_at_us = callback->received_at_us,
     };
     *ret_vendor = vendor;
+    read_token(c, str_from(callback->attempt_token), ret_origin, arena);
     return unseal(
         find_key(c, tenant), tenant, STR_EMPTY, "body", callback->body, arena, ret_body, err);
 }
@@ -268,10 +291,11 @@ static void emit_suppression(
     metric_add(c->counters.suppressed, 1);
 }
 
-// Opened or followed by a program: it proves that the vendor had the mail, and no more.
+// Opened or followed by a program, or passed on by the vendor: it proves that the vendor had the
+// message, and no more.
 static bool is_only_proof(const CallbackEvent *event)
 {
-    return event->machine && event->status == STATUS_OPENED;
+    return (event->machine && event->status == STATUS_OPENED) || event->status == STATUS_SENT;
 }
 
 static bool emit_event(
@@ -282,19 +306,19 @@ static bool emit_event(
     if (event->status == STATUS_NONE) {
         return true;
     }
-    bool machine = is_only_proof(event);
-    if (machine) {
+    bool proof = is_only_proof(event);
+    if (proof && event->machine) {
         metric_add(c->counters.machine, 1);
     }
-    if (machine && event->notification_id.len == 0) {
+    if (proof && event->notification_id.len == 0) {
         return true;
     }
-    bool late = !machine && correlate_is_late(event, origin, clock_now_us());
+    bool late = !proof && correlate_is_late(event, origin, clock_now_us());
     if (late) {
         metric_add(event->notification_id.len == 0 ? c->counters.unknown : c->counters.late, 1);
     }
     BusOut out = {0};
-    if (!machine && !late) {
+    if (!proof && !late) {
         const Stentor__V1__NotificationStatus *status =
             correlate_status(event, origin, delivery->arena);
         if (!status_event(status, delivery->message.traceparent, delivery->arena, &out, err)) {
@@ -322,6 +346,7 @@ static bool correlate(
     metric_add(c->counters.unreadable, (double)batch->unreadable);
     for (size_t i = 0; i < batch->count; i++) {
         origin->index = i;
+        correlate_name(&batch->events[i], origin);
         if (!emit_event(c, delivery, &batch->events[i], origin, err)) {
             return false;
         }
@@ -426,6 +451,7 @@ Correlator *correlator_new(Bus *bus, MasterKey *master, const Suppressions *know
     c->master = master;
     c->known = known;
     c->keys = map_new(free_data_key);
+    bounce_key(master, &c->token_key);
     c->mails = mail_work_new(bus_loop(bus), master);
     register_metrics(&c->counters, metrics);
     WorkerOptions options = {

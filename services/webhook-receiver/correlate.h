@@ -33,12 +33,18 @@ void correlator_free(Correlator *correlator, void (*on_freed)(void *ctx), void *
 // Where an event came from: the callback that carried it.
 typedef struct CallbackOrigin {
     Str tenant;
-    Str vendor;   // of the attempt that it is about
-    bool is_mail; // a bounce or a complaint that came by mail
-    Str event_id; // of the InboundCallback
-    size_t index; // of the event in it
+    Str vendor; // of the attempt that it is about
+    Channel channel;
+    bool is_mail;        // a bounce or a complaint that came by mail
+    Str event_id;        // of the InboundCallback
+    size_t index;        // of the event in it
+    Str notification_id; // that its URL was given for; empty: it is of all of a vendor's account
+    int32_t attempt;     // of it
     int64_t received_at_us;
 } CallbackOrigin;
+
+// What the URL says of an event that names nothing itself.
+void correlate_name(CallbackEvent *event, const CallbackOrigin *origin);
 
 // May STATUS have forgotten an earlier copy of it by now, or does it name no notification?
 bool correlate_is_late(const CallbackEvent *event, const CallbackOrigin *origin, int64_t now_us);

@@ -8,6 +8,7 @@
 #include "common/bus/events/suppression_event.h"
 #include "common/config/config_mirror.h"
 #include "common/config/mail_domain_entry.h"
+#include "common/render/public_url.h"
 #include "common/service/http_rows.h"
 #include "services/webhook-receiver/callback.h"
 #include "services/webhook-receiver/correlate.h"
@@ -33,6 +34,7 @@ typedef struct ReceiverOptions {
     int64_t lmtp_connections;
     const char *sns_origin;
     const char *folders;
+    const char *public_url;
 } ReceiverOptions;
 
 typedef struct Receiver {
@@ -53,6 +55,7 @@ typedef struct Receiver {
     LinkEndpoint links;
     LinkRevocations *revoked;
     SnsLink *sns;
+    char public_url[PUBLIC_URL_MAX + 1];
     bool stopping;
     int open; // parts that are not stopped, then not freed yet
 } Receiver;
@@ -91,6 +94,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_LMTP_CONNECTIONS", OPTION_INT, offsetof(ReceiverOptions, lmtp_connections),
      "32", 1, 256, false,
      "connections at once; beyond it 421"},
+    {PUBLIC_URL_OPTION, OPTION_TEXT, offsetof(ReceiverOptions, public_url),
+     "", 0, 0, false,
+     "the same as the renderer's; vendors that sign the URL they were given (Twilio) are heard only where it is set"},
     {SECRET_DIRS_OPTION, OPTION_TEXT, offsetof(ReceiverOptions, folders),
      SECRET_DIRS_DEFAULT, 0, 0, false,
      SECRET_DIRS_HELP},
@@ -255,6 +261,7 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
         .master = service_master_key(r->service),
         .keys = r->keys,
         .sns = r->sns,
+        .public_url = str_from(r->public_url),
         .max_age_s = o->max_age_s,
         .ready = can_take,
         .ready_ctx = r,
@@ -318,11 +325,26 @@ static Secrets *open_secrets(const Receiver *r, const ReceiverOptions *o, Error 
         err);
 }
 
+static bool read_public_url(Receiver *r, const ReceiverOptions *o, Error *err)
+{
+    Arena *arena = arena_new(0);
+    Str url;
+    bool good = public_url_read(o->public_url, arena, &url, err) &&
+                str_to_c(url, r->public_url, sizeof r->public_url);
+    arena_free(arena);
+    return good;
+}
+
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
 {
     const ReceiverOptions *o = options;
     Receiver *r = xcalloc(1, sizeof *r);
     r->service = service;
+    if (!read_public_url(r, o, err)) {
+        service_wrong_options(service);
+        free(r);
+        return false;
+    }
     HttpServerOptions http = {
         .bind = o->bind,
         .port = (int)o->port,

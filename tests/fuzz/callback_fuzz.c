@@ -10,7 +10,7 @@
 #include "common/vendor/vendor_callback.h"
 #include "services/webhook-receiver/correlate.h"
 
-enum { VENDORS = 6 };
+enum { VENDORS = 7 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -43,13 +43,17 @@ static void verify(const VendorCallback *vendor, Str value, Str body, Arena *are
         "svix-timestamp",
         "svix-signature",
         "X-Twilio-Email-Event-Webhook-Signature",
-        "X-Twilio-Email-Event-Webhook-Timestamp"};
+        "X-Twilio-Email-Event-Webhook-Timestamp",
+        "X-Twilio-Signature"};
     VendorPair headers[sizeof names / sizeof *names];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         headers[i] = (VendorPair){str_from(names[i]), value};
     }
     CallbackRequest request = {
-        .headers = headers, .header_count = sizeof names / sizeof *names, .body = body};
+        .url = STR("https://hooks.example.com/v1/inbound/acme/x/y"),
+        .headers = headers,
+        .header_count = sizeof names / sizeof *names,
+        .body = body};
     CallbackKey keys[] = {{STR("none"), vendor->key_none(arena)}, {STR("bytes"), body}};
     CallbackVerdict verdict = CALLBACK_GOOD;
     size_t which = 0;

@@ -8,7 +8,7 @@
 
 #include "common/vendor/vendor_read.h"
 
-enum { HEADERS_MAX = 8, VENDORS = 6 };
+enum { HEADERS_MAX = 8, VENDORS = 7 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -63,7 +63,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     answer.header_count = take_headers(&rest, headers);
     answer.body = rest;
     const VendorApi *api = vendor_at(data[0] % VENDORS);
-    VendorMail mail = {.notification_id = STR("ntf_01M82XS89VEV77VD8AS0MCMH0B"), .attempt = 2};
+    VendorMail mail = {
+        .notification_id = STR("ntf_01M82XS89VEV77VD8AS0MCMH0B"),
+        .attempt = 2,
+        .text = STR("Hello"),
+        .since_us = 1};
     Arena *arena = arena_new(0);
     SendResult result;
     memset(&result, 0xff, sizeof result); // read() sets every field

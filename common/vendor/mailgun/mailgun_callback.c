@@ -176,6 +176,7 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
 
 const VendorCallback mailgun_callback = {
     .name = "mailgun",
+    .channel = CHANNEL_EMAIL,
     .body_max = BODY_MAX,
     .needs_capability = true,
     .bad_status = 406, // any other answer is repeated for eight hours

@@ -103,6 +103,7 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
 
 const VendorCallback postmark_callback = {
     .name = "postmark",
+    .channel = CHANNEL_EMAIL,
     .body_max = BODY_MAX,
     .reads = callback_basic_reads,
     .needs_all = true,

@@ -239,6 +239,7 @@ static const char *const READS[] = {"svix-id",    "svix-timestamp",    "svix-sig
 
 const VendorCallback resend_callback = {
     .name = "resend",
+    .channel = CHANNEL_EMAIL,
     .body_max = BODY_MAX,
     .reads = READS,
     .bad_status = 401,

@@ -181,6 +181,7 @@ static const char *const READS[] = {SIGNATURE_HEADER, TIMESTAMP_HEADER, NULL};
 
 const VendorCallback sendgrid_callback = {
     .name = "sendgrid",
+    .channel = CHANNEL_EMAIL,
     .body_max = BODY_MAX,
     .reads = READS,
     .needs_all = true,

@@ -189,6 +189,7 @@ static Str make_none(Arena *arena)
 
 const VendorCallback ses_callback = {
     .name = "ses",
+    .channel = CHANNEL_EMAIL,
     .body_max = BODY_MAX,
     .needs_capability = true,
     .bad_status = 401,

@@ -29,7 +29,8 @@
     "               86400000)::int8 ELSE 0 END,"                                                   \
     "        l.claimed_at, l.finished_at, l.due_at, l.rung, l.unknown_count,"                      \
     "        l.vendor, l.vendor_message_id, l.code, l.enhanced_code, l.reply, l.attempt,"          \
-    "        l.credential, l.vendor_key, l.reply_class, l.next_step"                               \
+    "        l.credential, l.vendor_key, l.reply_class, l.next_step, l.segments,"                  \
+    "        l.cost_micros, l.currency"                                                            \
     " FROM missed w LEFT JOIN LATERAL (SELECT * FROM dispatcher.ledger x"                          \
     "  WHERE x.created_at = w.created_at AND x.notification_id = w.notification_id"                \
     "    AND x.attempt " row " LIMIT 1) l ON true"
@@ -133,16 +134,18 @@ static const DbStatement outcome_statement = {
     "dispatch_outcome",
     "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, owner,"
     "  lease_until, claimed_at, unknown_count, finished_at, vendor, vendor_message_id, code,"
-    "  enhanced_code, reply, due_at, rung, reply_class, next_step)"
+    "  enhanced_code, reply, due_at, rung, reply_class, next_step, segments, cost_micros,"
+    "  currency)"
     " SELECT created_at, notification_id, attempt, tenant_id, state, $5::text, now(), claimed_at,"
     "  unknown_count, finished_at, vendor, vendor_message_id, code, enhanced_code, reply, due_at,"
-    "  rung, reply_class, next_step"
+    "  rung, reply_class, next_step, segments, cost_micros, currency"
     " FROM unnest($1::timestamptz[], $2::text[], $3::int2[], $4::text[], $6::text[],"
     "  $7::timestamptz[], $8::int2[], $9::timestamptz[], $10::text[], $11::text[], $12::text[],"
-    "  $13::text[], $14::text[], $15::timestamptz[], $16::int2[], $17::text[], $18::text[])"
+    "  $13::text[], $14::text[], $15::timestamptz[], $16::int2[], $17::text[], $18::text[],"
+    "  $19::int2[], $20::int8[], $21::text[])"
     "  AS o(created_at, notification_id, attempt, tenant_id, state, claimed_at, unknown_count,"
     "       finished_at, vendor, vendor_message_id, code, enhanced_code, reply, due_at, rung,"
-    "       reply_class, next_step)"
+    "       reply_class, next_step, segments, cost_micros, currency)"
     " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
     " SET state = CASE WHEN ledger.settled_at IS NULL THEN excluded.state ELSE 'sent' END,"
     "     unknown_count = CASE WHEN ledger.settled_at IS NULL OR excluded.state = 'sent' THEN"
@@ -156,7 +159,8 @@ static const DbStatement outcome_statement = {
     "     vendor_message_id = coalesce(excluded.vendor_message_id, ledger.vendor_message_id),"
     "     code = excluded.code, enhanced_code = excluded.enhanced_code, reply = excluded.reply,"
     "     due_at = excluded.due_at, rung = excluded.rung, reply_class = excluded.reply_class,"
-    "     next_step = excluded.next_step"
+    "     next_step = excluded.next_step, segments = excluded.segments,"
+    "     cost_micros = excluded.cost_micros, currency = excluded.currency"
     " WHERE ledger.owner = excluded.owner AND (ledger.state = 'claimed'"
     // A repeat of this very statement, whose first COMMIT was not answered:
     "       OR (ledger.finished_at = excluded.finished_at AND (ledger.state = excluded.state"
@@ -257,6 +261,15 @@ static void push_optional(DbArray *column, Str value)
         db_push_null(column);
     } else {
         db_push_text(column, value);
+    }
+}
+
+static void push_number(DbArray *column, int64_t value)
+{
+    if (value == 0) {
+        db_push_null(column);
+    } else {
+        db_push_int(column, value);
     }
 }
 
@@ -370,6 +383,9 @@ int ledger_add_outcomes(
     DbArray *rungs = db_array(p, DB_I16);
     DbArray *classes = db_array(p, DB_TEXT);
     DbArray *steps = db_array(p, DB_TEXT);
+    DbArray *segments = db_array(p, DB_I16);
+    DbArray *costs = db_array(p, DB_I64);
+    DbArray *currencies = db_array(p, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
         const LedgerRow *row = rows[i];
         db_push_text(states, str_from(ledger_state_name(row->state)));
@@ -389,6 +405,9 @@ int ledger_add_outcomes(
         }
         push_optional(classes, row->reply_class);
         push_optional(steps, row->next_step);
+        push_number(segments, row->segments);
+        push_number(costs, row->cost_micros);
+        push_optional(currencies, row->currency);
     }
     return index;
 }
@@ -424,6 +443,9 @@ LedgerConflict ledger_conflict(const PGresult *res, size_t n)
                 .vendor_key = db_get_text(res, at, 16),
                 .reply_class = db_get_text(res, at, 17),
                 .next_step = db_get_text(res, at, 18),
+                .segments = db_is_null(res, at, 19) ? 0 : (uint32_t)db_get_int(res, at, 19),
+                .cost_micros = db_is_null(res, at, 20) ? 0 : db_get_int(res, at, 20),
+                .currency = db_get_text(res, at, 21),
             },
     };
 }

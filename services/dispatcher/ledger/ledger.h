@@ -56,6 +56,9 @@ typedef struct LedgerRow {
     // have been sent. "asked": so the vendor said nothing of use about the one before. "absent": it
     // said that it never had it. Empty: the same as this one.
     Str next_step;
+    uint32_t segments;   // that the vendor counts; 0: NULL
+    int64_t cost_micros; // 0: NULL
+    Str currency;
 } LedgerRow;
 
 typedef struct LedgerClaim {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/routing/vendor_mail.h"
 
+#include "common/codec/inbound_capability.h"
+
 enum { HEADERS = 6 };
 
 static void add_header(VendorMail *mail, VendorPair *headers, const char *name, Str value)
@@ -92,6 +94,24 @@ VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime)
     return mail;
 }
 
+VendorMail *vendor_mail_text(const Job *job, Str text)
+{
+    Arena *arena = job->delivery->arena;
+    VendorMail *mail = arena_zalloc(arena, sizeof *mail);
+    *mail = (VendorMail){
+        .tenant = job->key->tenant,
+        .notification_id = job->key->notification_id,
+        .category = str_from(category_name((Category)job->rendered->category)),
+        .template_key = str_from(job->rendered->template_),
+        .to = {STR_EMPTY, job->mail.to},
+        .text = arena_str(arena, text),
+        .urgent = (Priority)job->rendered->priority <= PRIORITY_HIGH,
+        .expires_at_us = job->rendered->expires_at_us,
+        .since_us = job->rendered->unknown_at_us,
+    };
+    return mail;
+}
+
 Str vendor_mail_key(const Job *job)
 {
     return str_from(arena_printf(
@@ -99,7 +119,27 @@ Str vendor_mail_key(const Job *job)
         job->key->attempt));
 }
 
-void vendor_mail_claim(Job *job)
+// Of mails it is empty: their vendors are given one address for all of an account.
+static Str report_url(const Job *job, int32_t attempt, const JobRules *rules)
+{
+    char capability[INBOUND_CAPABILITY_SIZE];
+    char token[BOUNCE_TOKEN_LEN + 1];
+    Str tenant = job->key->tenant;
+    if (job->rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL ||
+        rules->public_url.len == 0 ||
+        !bounce_token_make(
+            &rules->dress.bounce_key, tenant, job->key->notification_id, attempt, token, NULL)) {
+        return STR_EMPTY;
+    }
+    inbound_capability(rules->master, tenant, job->place.vendor, capability);
+    return str_from(arena_printf(
+        job->delivery->arena,
+        STR_FMT "/v1/inbound/" STR_FMT "/" STR_FMT "/%s?" INBOUND_ATTEMPT "=%s",
+        STR_ARG(rules->public_url), STR_ARG(tenant), STR_ARG(job->place.vendor), capability,
+        token));
+}
+
+void vendor_mail_claim(Job *job, const JobRules *rules)
 {
     VendorMail *mail = job->mail.content;
     if (mail == NULL) {
@@ -112,4 +152,5 @@ void vendor_mail_claim(Job *job)
         mail->key.len > id && str_to_i64(str_slice(mail->key, id, mail->key.len), &attempt);
     mail->attempt =
         known && attempt > 0 && attempt <= JOB_ATTEMPTS_MAX ? (int32_t)attempt : job->key->attempt;
+    mail->callback_url = report_url(job, mail->attempt, rules);
 }

@@ -8,9 +8,12 @@
 // Of a mail that mime_check() has taken: so no value can begin a header of its own. The vendor's
 // key and what belongs to one attempt is filled in when it is sent (vendor_mail_claim).
 VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime);
-// Fills in what the claim says: key and attempt. The same key always has the same attempt, so the
-// same bytes.
-void vendor_mail_claim(Job *job);
+// The same of a message that goes to a phone number.
+VendorMail *vendor_mail_text(const Job *job, Str text);
+// Fills in what the claim says: key, attempt and, at a vendor that has one, the address to report
+// to: with the capability of tenant and vendor, and a token that names the attempt. The same key
+// always has the same attempt, so the same bytes.
+void vendor_mail_claim(Job *job, const JobRules *rules);
 
 // The vendor_key of an attempt's own claim, in the arena: "<notification id>-<attempt>".
 Str vendor_mail_key(const Job *job);

@@ -305,7 +305,7 @@ static void read_choice(Vendors *vendors, const RouteChoice *choice, Job *job)
 {
     JobRoute *route = &job->route;
     route->rules = choice->rules;
-    route->routed = choice->route != NULL;
+    route->routed = choice->route != NULL || choice->implied;
     route->name =
         choice->route != NULL ? arena_cstr(job->delivery->arena, str_from(choice->route->key)) : "";
     for (size_t i = 0; i < choice->count; i++) {

@@ -190,7 +190,8 @@ static void add_warnings(const TemplateCall *call, Str payload, json_t *answer)
     }
     if (version->status != STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ARCHIVED &&
         channel_set_warn(
-            call->api->delivered, template_channel((int)version->channel), no_vendor)) {
+            routes_channels(call->api->routes, str_from(call->base->tenant), call->api->delivered),
+            template_channel((int)version->channel), no_vendor)) {
         (void)json_array_append_new(warnings, json_string(no_vendor));
     }
     template_asset_warnings(call, payload, warnings);

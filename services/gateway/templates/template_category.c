@@ -28,8 +28,8 @@ static Category highest(
     const TemplateCall *call, Str tenant, CatalogName name, TemplateStatus status, Str without)
 {
     CatalogVersion *versions = NULL;
-    size_t count = catalog_versions(
-        call->api->catalog, tenant, name, call->base->http->arena, &versions);
+    size_t count =
+        catalog_versions(call->api->catalog, tenant, name, call->base->http->arena, &versions);
     while (count-- > 0) {
         const CatalogVersion *v = &versions[count];
         if (v->status == status && !str_eq(str_from(v->version), without)) {
@@ -55,8 +55,7 @@ static Category elsewhere(const TemplateCall *call, Category wanted)
     CatalogName name = name_of(call);
     for (int c = CHANNEL_EMAIL; c < CHANNEL_COUNT; c++) {
         name.channel = (Channel)c;
-        Category there =
-            highest(call, str_from(call->version->tenant), name, ACTIVE, STR_EMPTY);
+        Category there = highest(call, str_from(call->version->tenant), name, ACTIVE, STR_EMPTY);
         bool better = there != CATEGORY_NONE && (found == CATEGORY_NONE || there == wanted);
         found = better ? there : found;
     }
@@ -103,8 +102,8 @@ const char *template_category_change(TemplateCall *call)
 {
     const Stentor__V1__TemplateVersion *version = call->version;
     bool archived = version->status == ARCHIVED;
-    Category to = archived ? in_force(call, str_from(version->version))
-                           : known((Category)version->category);
+    Category to =
+        archived ? in_force(call, str_from(version->version)) : known((Category)version->category);
     const char *text = change(call, archived ? in_force(call, STR_EMPTY) : before(call, to), to);
     bool changes = text[0] != '\0';
     bool draft = !archived && version->status != ACTIVE;

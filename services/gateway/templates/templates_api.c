@@ -109,13 +109,18 @@ static void get_template(ApiCall *base)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/templates", SCOPE_TEMPLATES_READ, get_templates, "limit cursor platform channel", false},
+    {"GET", "/v1/templates", SCOPE_TEMPLATES_READ, get_templates, "limit cursor platform channel",
+     false},
     {"POST", "/v1/templates", SCOPE_TEMPLATES_WRITE, templates_publish, NULL, true},
     {"POST", "/v1/templates/preview", SCOPE_TEMPLATES_READ, templates_preview, "platform", false},
-    {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template, "version platform channel", false},
-    {"POST", "/v1/templates/{}/{}/activate", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel", true},
-    {"POST", "/v1/templates/{}/{}/deprecate", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel", true},
-    {"POST", "/v1/templates/{}/{}/archive", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel", true},
+    {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template, "version platform channel",
+     false},
+    {"POST", "/v1/templates/{}/{}/activate", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel",
+     true},
+    {"POST", "/v1/templates/{}/{}/deprecate", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel",
+     true},
+    {"POST", "/v1/templates/{}/{}/archive", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel",
+     true},
 };
 
 void templates_api_add(Api *api, TemplatesApi *templates)

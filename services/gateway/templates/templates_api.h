@@ -7,6 +7,7 @@
 #include "common/bus/jetstream/bus.h"
 #include "common/model/channel_set.h"
 #include "common/render/assets.h"
+#include "common/routing/routes.h"
 
 typedef struct TemplatesApi {
     Bus *bus;
@@ -15,6 +16,7 @@ typedef struct TemplatesApi {
     Str public_url;         // of assets; empty: none
     int64_t preview_cpu_us; // that one preview may take
     ChannelSet delivered;   // the channels that have a vendor; a version for another is warned of
+    const Routes *routes;   // whose credentials give a tenant more of them
 } TemplatesApi;
 
 void templates_api_add(Api *api, TemplatesApi *templates);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /v1/templates/{key}/{version}/activate and /archive: a version's way from draft to active to
-// archived; /deprecate: from when callers should leave it. Its content stays as it is; only the tenant's own versions are changed. In the order in
-// which it happens: the body is read, the stored version is read from CONFIG, moved on, and
-// published in the place of just that message: of two who move it at the same moment one is
-// refused.
+// archived; /deprecate: from when callers should leave it. Its content stays as it is; only the
+// tenant's own versions are changed. In the order in which it happens: the body is read, the stored
+// version is read from CONFIG, moved on, and published in the place of just that message: of two
+// who move it at the same moment one is refused.
 #include <stdio.h>
 
 #include "common/api/api_json.h"
@@ -85,7 +85,8 @@ static bool deprecate(TemplateCall *call)
 {
     if (call->version->status == STENTOR__V1__TEMPLATE_STATUS__TEMPLATE_STATUS_ARCHIVED) {
         refuse_conflict(
-            call, "The version's status does not allow this", "it is archived, so no request gets it");
+            call, "The version's status does not allow this",
+            "it is archived, so no request gets it");
         return false;
     }
     call->version->deprecated_at_us = call->deprecated_at_us;
@@ -124,8 +125,9 @@ static void on_version_read(void *ctx, Str payload, uint64_t sequence, const Err
         refuse_missing(call->base);
     } else if (err == NULL && !precondition_holds(&call->needs, sequence)) {
         precondition_answer_failed(call->base, sequence);
-    } else if (template_call_unpack(call, payload, err) &&
-               (call->deprecates ? deprecate(call) : advance(call))) {
+    } else if (
+        template_call_unpack(call, payload, err) &&
+        (call->deprecates ? deprecate(call) : advance(call))) {
         template_call_store(call, sequence, on_published);
     }
 }

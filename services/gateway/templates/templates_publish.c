@@ -74,8 +74,8 @@ static void check_supersedes(TemplateCall *call)
         return;
     }
     CatalogVersion *versions = NULL;
-    size_t count = catalog_versions(
-        catalog, tenant, template_name(call), call->base->http->arena, &versions);
+    size_t count =
+        catalog_versions(catalog, tenant, template_name(call), call->base->http->arena, &versions);
     while (count-- > 0 && version->supersedes[0] == '\0') {
         if (versions[count].status == ACTIVE &&
             semver_compare(str_from(versions[count].version), own) < 0) {

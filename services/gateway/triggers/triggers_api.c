@@ -132,7 +132,9 @@ static void add_warnings(json_t *object, const Change *change)
         (void)json_array_append_new(warnings, json_string(deprecated));
     }
     char no_vendor[CHANNEL_WARNING_SIZE];
-    if (channel_set_warn(api->delivered, request.channel, no_vendor)) {
+    ChannelSet delivered =
+        routes_channels(api->routes, str_from(change->call->tenant), api->delivered);
+    if (channel_set_warn(delivered, request.channel, no_vendor)) {
         (void)json_array_append_new(warnings, json_string(no_vendor));
     }
     (void)json_object_set_new(object, "warnings", warnings);

@@ -8,6 +8,7 @@
 #include "common/api/api.h"
 #include "common/bus/jetstream/bus.h"
 #include "common/model/channel_set.h"
+#include "common/routing/routes.h"
 #include "common/trigger/named_resolvers.h"
 #include "common/trigger/trigger_match.h"
 
@@ -17,6 +18,7 @@ typedef struct TriggersApi {
     const Catalog *catalog;
     const NamedResolvers *resolvers;
     ChannelSet delivered; // the channels that have a vendor; a trigger for another is warned of
+    const Routes *routes; // whose credentials give a tenant more of them
 } TriggersApi;
 
 // Borrows `triggers`, which must live as long as `api`.

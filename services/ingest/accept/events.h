@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events: an accepted request becomes its events: REQUEST and STATUS `queued`; for
 // what waits (a schedule, quiet hours, a limit, a digest) DEFERRED carrying the request and STATUS
-// `scheduled`; for what the gate refused STATUS `suppressed` alone. Before them, for what supersedes
-// earlier ones of its subject, the cancellation on DEFERRED. Personal data is sealed here
-// and nowhere later. Pure but for nonces.
+// `scheduled`; for what the gate refused STATUS `suppressed` alone. Before them, for what
+// supersedes earlier ones of its subject, the cancellation on DEFERRED. Personal data is sealed
+// here and nowhere later. Pure but for nonces.
 #pragma once
 
 #include "common/bus/events/frames.h"

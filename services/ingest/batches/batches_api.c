@@ -213,7 +213,7 @@ static bool check_create(CreateCall *c)
     Problem problem = {0};
     BatchRules rules = {
         .now_us = http->received_at_us,
-        .delivered = c->call.api->delivered,
+        .delivered = routes_channels(c->call.api->routes, c->call.tenant, c->call.api->delivered),
         .catalog = c->call.api->catalog,
         .tenant = c->call.tenant,
     };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "common/api/api.h"
+#include "common/routing/routes.h"
 #include "services/ingest/batches/batch_json.h"
 #include "services/ingest/batches/batch_run.h"
 #include "services/ingest/batches/batch_upload.h"
@@ -19,6 +20,7 @@ typedef struct BatchesApi {
     MasterKey *master;
     const Catalog *catalog;
     ChannelSet delivered; // the channels that have a vendor
+    const Routes *routes; // whose credentials give a tenant more of them
     BatchRunner *runner;
     // its own:
     uv_timer_t slice; // reads on in the uploads, one slice of one of them a turn of the loop

@@ -190,7 +190,11 @@ static void hash_body(Call *call, json_t *root)
 static bool check_body(Call *call)
 {
     HttpRequest *http = call->base->http;
-    RequestRules rules = {.now_us = http->received_at_us, .delivered = call->api->delivered};
+    const RequestRules rules = {
+        .now_us = http->received_at_us,
+        .delivered =
+            routes_channels(call->api->routes, str_from(call->base->tenant), call->api->delivered),
+    };
     if (request_json_parse(http->body, &rules, http->arena, &call->list, &call->problem)) {
         check_templates(call, &call->problem);
         if (call->problem.status == 0 && call->submission.key.len > 0) {

@@ -6,6 +6,7 @@
 #include "common/api/api.h"
 #include "common/codec/master_key.h"
 #include "common/model/channel_set.h"
+#include "common/routing/routes.h"
 #include "services/ingest/accept/accept.h"
 
 typedef struct NotificationsApi {
@@ -13,6 +14,7 @@ typedef struct NotificationsApi {
     DbPool *pool;
     const Catalog *catalog;
     ChannelSet delivered; // the channels that have a vendor
+    const Routes *routes; // whose credentials give a tenant more of them
     IngestMetrics *metrics;
     MasterKey *master;       // opens the ids of attachments
     int64_t attachments_max; // bytes of all of one mail

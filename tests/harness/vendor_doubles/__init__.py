@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doubles of the vendors of mail, over HTTPS or HTTP: they check every request as the vendor's documents say, keep what came, break on
+"""Doubles of the vendors, over HTTPS or HTTP: they check every request as the vendor's documents say, keep what came, break on
 demand (`Fault`), and make the vendor's signed callbacks. They share nothing with the product.
 
     double = Double("postmark", folder).start()      # folder: where the certificate goes; None: plain HTTP
@@ -10,7 +10,7 @@ demand (`Fault`), and make the vendor's signed callbacks. They share nothing wit
     callback = double.callback(mail, "delivered")    # headers and body, signed; double.callback_key is what the console shows
 """
 from tests.harness.vendor_doubles.callbacks import Callback
-from tests.harness.vendor_doubles.server import Double, Fault
-from tests.harness.vendor_doubles.wire import Mail, VENDORS
+from tests.harness.vendor_doubles.server import Double, Fault, VENDORS
+from tests.harness.vendor_doubles.wire import Mail
 
 __all__ = ["Callback", "Double", "Fault", "Mail", "VENDORS"]

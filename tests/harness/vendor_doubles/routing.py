@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vendors of mail for a pipeline: doubles, their credentials and the routes to them, as entries of CONFIG."""
+"""Vendors for a pipeline: doubles, their credentials and the routes to them, as entries of CONFIG."""
 import itertools
 import json
 import time

@@ -12,10 +12,11 @@ import threading
 import time
 
 from tests.harness.processes import free_port, wait_until
-from tests.harness.vendor_doubles import callbacks
-from tests.harness.vendor_doubles.wire import Mail, Refused, Request, Answered, VENDORS
+from tests.harness.vendor_doubles import callbacks, phone, wire
+from tests.harness.vendor_doubles.wire import Mail, Refused, Request, Answered
 
 BODY_MAX = 64 << 20
+VENDORS = {**wire.VENDORS, **phone.VENDORS}
 KEY_KNOWN = {"resend", "sparkpost"}  # the same Idempotency-Key gets the same answer, and nothing is sent
 
 
@@ -39,9 +40,10 @@ class Double:
         self.vendor, self.check = vendor, VENDORS[vendor]
         self.port = port or free_port()
         self.secret = secrets.token_hex(16)
-        self.key_id = "AKIA" + secrets.token_hex(8).upper() if vendor == "ses" else ""
-        self.settings = {"mailgun": {"domain": "mg.acme.test"}, "ses": {"region": "eu-west-1"}}.get(vendor, {})
+        self.key_id = {"ses": "AKIA" + secrets.token_hex(8).upper(), "twilio": "AC" + secrets.token_hex(16)}.get(vendor, "")
+        self.settings = {"mailgun": {"domain": "mg.acme.test"}, "ses": {"region": "eu-west-1"}, "twilio": {"from": "+15005550006"}}.get(vendor, {})
         self.rejected, self.suppressed = set(), set()  # addresses: not valid; on the vendor's own list
+        self.opted_out, self.price = set(), None  # numbers; of a message, as Twilio writes it
         self.mails, self.requests, self.refused = [], [], []
         self.retry_after = 2
         self.quota = {"Max24HourSend": 50000.0, "MaxSendRate": 1000.0, "SentLast24Hours": 0.0}  # of SES' GetAccount
@@ -51,6 +53,8 @@ class Double:
         self.listener, self.open = None, set()
         self.certificates = certificates(folder) if folder is not None else None
         self.signer = callbacks.Signer(vendor, folder)
+        if vendor == "twilio":
+            self.signer.key = self.secret  # the account's auth token is both
 
     # ---- life ----
 
@@ -256,6 +260,9 @@ def read_request(line, peer):
 def refusal(double, fault):
     """Status, body and headers with which the vendor says it (channels.md 1.2)."""
     wait = double.retry_after
+    if double.vendor in phone.REFUSALS:
+        status, body = phone.REFUSALS[double.vendor][fault.name]
+        return status, json.dumps(body).encode(), {}
     said = {
         "postmark": {Fault.UNAUTHORIZED: (401, {"ErrorCode": 10, "Message": "invalid token"}, {}), Fault.THROTTLE: (429, {"ErrorCode": 429, "Message": "Rate limit"}, {})},
         "sendgrid": {Fault.UNAUTHORIZED: (401, {"errors": [{"message": "The provided authorization grant is invalid", "field": None}]}, {}),

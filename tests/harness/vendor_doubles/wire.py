@@ -59,6 +59,8 @@ class Mail:
     message: object = None  # email.message.EmailMessage, where the whole mail was sent
     delivered: bytes = b""  # of SES: as the recipient gets it
     key: str = ""  # Idempotency-Key
+    report_to: str = ""  # the URL for reports about it alone
+    made: str = ""  # when it came, as its vendor says it
     request: Request = None
 
     @property

@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding
 
-from tests.harness.vendor_doubles import callbacks, wire, Double, Fault, VENDORS
+from tests.harness.vendor_doubles import callbacks, wire, Double, Fault
 
 MIME = (b"From: Shop <shop@acme.test>\r\nTo: alice@example.com\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nDate: Thu, 26 Nov 2026 10:00:00 +0000\r\n"
         b"Message-ID: <1@acme.test>\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\nHello\r\n")
@@ -69,7 +69,7 @@ def post(double, path, headers, body, method="POST"):
         client.close()
 
 
-@pytest.fixture(scope="module", params=sorted(VENDORS))
+@pytest.fixture(scope="module", params=sorted(wire.VENDORS))
 def double(request, tmp_path_factory):
     double = Double(request.param, tmp_path_factory.mktemp(request.param)).start()
     yield double

@@ -107,6 +107,17 @@ static void event_ids_tell_their_parts_apart(void **state)
     }
 }
 
+// RFC 2202, 3, test case 2.
+static void hmac_sha1_meets_its_vector(void **state)
+{
+    (void)state;
+    uint8_t out[SHA1_LEN];
+    char hex[2 * SHA1_LEN + 1];
+    hmac_sha1(STR("Jefe"), STR("what do ya want for nothing?"), out);
+    hex_encode(out, sizeof out, hex);
+    assert_string_equal(hex, "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79");
+}
+
 static void an_address_hash_is_the_hmac_of_its_text(void **state)
 {
     (void)state;
@@ -193,6 +204,7 @@ int main(void)
         cmocka_unit_test(an_event_id_is_frozen),
         cmocka_unit_test(a_notification_id_is_derived_from_identity_and_time),
         cmocka_unit_test(event_ids_tell_their_parts_apart),
+        cmocka_unit_test(hmac_sha1_meets_its_vector),
         cmocka_unit_test(an_address_hash_is_the_hmac_of_its_text),
         cmocka_unit_test(a_long_address_is_hashed_whole),
         cmocka_unit_test(a_key_subject_is_the_front_of_its_hmac),

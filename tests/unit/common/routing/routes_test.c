@@ -214,6 +214,35 @@ static void put_active(World *world, const char *tenant, const char *vendor, int
     put_credential(world, entry);
 }
 
+static void an_sms_without_a_route_goes_to_whom_there_is_a_credential_for(void **state)
+{
+    World *world = *state;
+    RouteQuestion question = {
+        .tenant = STR("acme"),
+        .channel = CHANNEL_SMS,
+        .notification_id = STR("ntf_01M82XS89VEV77VD8AS0MCMH0B")};
+    RouteChoice choice;
+    routes_choose(world->routes, &question, &choice);
+    assert_true(choice.route == NULL && choice.implied && choice.count == 0);
+    assert_int_equal(
+        routes_channels(world->routes, STR("acme"), 1U << CHANNEL_EMAIL), 1U << CHANNEL_EMAIL);
+    CredentialEntry *twilio = new_credential(world, "platform", "twilio", "main");
+    twilio->key_id = pb_borrow("AC01");
+    put_credential(world, twilio);
+    put_active(world, "acme", "sendgrid", 1);
+    routes_choose(world->routes, &question, &choice);
+    assert_int_equal(choice.count, 1);
+    assert_true(str_eq(choice.picks[0].vendor, STR("twilio")));
+    assert_string_equal(choice.picks[0].credential->tenant, "platform");
+    ChannelSet both = 1U << CHANNEL_EMAIL | 1U << CHANNEL_SMS;
+    assert_int_equal(routes_channels(world->routes, STR("acme"), 0), both);
+    assert_int_equal(routes_channels(world->routes, STR("other"), 0), 1U << CHANNEL_SMS);
+    assert_int_equal(routes_channels(NULL, STR("other"), 2), 2);
+    question.channel = CHANNEL_EMAIL;
+    routes_choose(world->routes, &question, &choice);
+    assert_true(!choice.implied && choice.count == 0);
+}
+
 static void the_credential_promoted_last_is_the_active_one(void **state)
 {
     World *world = *state;
@@ -535,6 +564,7 @@ int main(void)
         TEST(a_route_fits_by_category_domain_and_country),
         TEST(without_a_route_nothing_is_picked_and_the_defaults_hold),
         TEST(a_route_s_rules_are_those_of_the_mail),
+        TEST(an_sms_without_a_route_goes_to_whom_there_is_a_credential_for),
         TEST(the_credential_promoted_last_is_the_active_one),
         TEST(the_tenant_s_own_credential_comes_before_the_platform_s),
         TEST(weights_share_the_mails_of_a_step_and_each_mail_keeps_its_order),

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every vendor over a matrix of mails: what was put in stands in the request, read back by a JSON
-// parser or found in the form; the same mail has the same bytes.
+// Every vendor of mail over a matrix of mails: what was put in stands in the request, read back by
+// a JSON parser or found in the form; the same mail has the same bytes.
 #include "common/base/id.h"
 #include "tests/unit/common/vendor/vendor_case.h"
 
-enum { HTML_MAX = 3 * 1024 * 1024, ATTACHMENT_MAX = 64 * 1024, LINE_MAX_BYTES = 990 };
+enum {
+    MAIL_VENDORS = 6,
+    HTML_MAX = 3 * 1024 * 1024,
+    ATTACHMENT_MAX = 64 * 1024,
+    LINE_MAX_BYTES = 990
+};
 
 static const VendorPair settings[] = {
     {{"region", 6}, {"eu-central-1", 12}}, {{"domain", 6}, {"mg.example.com", 14}}};
@@ -194,7 +199,7 @@ static void check_request(
 static void every_vendor_builds_every_mail(void **state)
 {
     (void)state;
-    for (size_t n = 0; vendor_at(n) != NULL; n++) {
+    for (size_t n = 0; n < MAIL_VENDORS; n++) {
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             const VendorApi *api = vendor_at(n);
             Arena *arena = arena_new(0);
@@ -216,7 +221,7 @@ static void every_vendor_builds_every_mail(void **state)
 static void every_vendor_names_what_is_wrong(void **state)
 {
     (void)state;
-    for (size_t n = 0; vendor_at(n) != NULL; n++) {
+    for (size_t n = 0; n < MAIL_VENDORS; n++) {
         const VendorApi *api = vendor_at(n);
         Arena *arena = arena_new(0);
         VendorMail mail = case_mail();

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/common/vendor/vendor_case.h"
 
+enum { MAIL_VENDORS = 6 };
+
 static void each_vendor_is_found_by_its_name(void **state)
 {
     (void)state;
-    static const char *const names[] = {"ses",      "sendgrid", "mailgun",
-                                        "postmark", "resend",   "sparkpost"};
+    static const char *const names[] = {"ses",    "sendgrid",  "mailgun", "postmark",
+                                        "resend", "sparkpost", "twilio"};
     size_t count = 0;
     for (; vendor_at(count) != NULL; count++) {
         const VendorApi *api = vendor_at(count);
         assert_ptr_equal(vendor_find(str_from(api->name)), api);
         assert_true(strlen(api->name) <= VENDOR_NAME_MAX);
-        assert_int_equal(api->channel, CHANNEL_EMAIL);
+        bool mail = count < MAIL_VENDORS;
+        assert_int_equal(api->channel == CHANNEL_EMAIL, mail);
+        assert_true(mail || api->channel == CHANNEL_SMS);
         assert_true(api->build != NULL && api->read != NULL && api->test != NULL);
         assert_true((api->ask == NULL) == (api->asked == NULL));
-        assert_true(api->message_max > 0 && api->recipients_max >= 50);
+        assert_true(api->message_max > 0 && api->recipients_max >= (mail ? 50U : 1U));
     }
     assert_int_equal(count, sizeof names / sizeof *names);
     for (size_t i = 0; i < count; i++) {

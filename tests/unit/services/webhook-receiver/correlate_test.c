@@ -19,6 +19,7 @@
 static const CallbackOrigin ORIGIN = {
     .tenant = {"acme", 4},
     .vendor = {"sendgrid", 8},
+    .channel = CHANNEL_EMAIL,
     .event_id = {"callback-id", 11},
     .index = 3,
     .received_at_us = 77};
@@ -56,6 +57,31 @@ static void an_event_becomes_the_status_of_its_notification(void **state)
     assert_string_equal(status->attempt->enhanced_code, "5.1.1");
     assert_int_equal(status->attempt->outcome, OUTCOME_BOUNCE);
     assert_int_equal(status->attempt->number, 0);
+    arena_free(arena);
+}
+
+static void the_url_names_what_the_event_does_not(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    CallbackOrigin origin = ORIGIN;
+    origin.vendor = STR("twilio");
+    origin.channel = CHANNEL_SMS;
+    origin.notification_id = STR(NTF);
+    origin.attempt = 3;
+    CallbackEvent event = {
+        .message_id = STR("SM1"), .status = STATUS_DELIVERED, .reason_code = "", .text = STR_EMPTY};
+    correlate_name(&event, &origin);
+    assert_int_equal(event.attempt, 3);
+    const Stentor__V1__NotificationStatus *status = correlate_status(&event, &origin, arena);
+    assert_string_equal(status->meta->notification_id, NTF);
+    assert_int_equal(status->channel, CHANNEL_SMS);
+    CallbackEvent own = bounce("e1");
+    own.attempt = 1;
+    own.notification_id = STR("ntf_01ARZ3NDEKTSV4RRFFQ69G5FAX");
+    correlate_name(&own, &origin);
+    assert_int_equal(own.attempt, 1);
+    assert_true(str_eq(own.notification_id, STR("ntf_01ARZ3NDEKTSV4RRFFQ69G5FAX")));
     arena_free(arena);
 }
 
@@ -251,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_event_becomes_the_status_of_its_notification),
+        cmocka_unit_test(the_url_names_what_the_event_does_not),
         cmocka_unit_test(the_id_comes_from_the_vendors_event_so_that_a_repeat_is_one),
         cmocka_unit_test(of_other_vendors_message_time_and_kind_make_the_event),
         cmocka_unit_test(an_event_without_a_time_is_known_by_its_place),

@@ -25,6 +25,9 @@ static void an_outcome_is_returned_to_the_next_claim(void **state)
     row.due_at_us = 1795199136123456;
     row.rung = 3;
     row.unknown_count = 1;
+    row.segments = 2;
+    row.cost_micros = 7500;
+    row.currency = STR("USD");
     assert_int_equal(record(stage, &row, 1, "one"), 1);
     assert_int_equal(claim(stage, 1, "two"), 1);
     LedgerRow seen = ledger_conflict(stage->answer.rows[0], 0).row;
@@ -33,6 +36,9 @@ static void an_outcome_is_returned_to_the_next_claim(void **state)
     assert_int_equal(seen.finished_at_us, row.finished_at_us);
     assert_int_equal(seen.rung, 3);
     assert_int_equal(seen.unknown_count, 1);
+    assert_int_equal(seen.segments, 2);
+    assert_int_equal(seen.cost_micros, 7500);
+    assert_true(str_eq(seen.currency, STR("USD")));
     assert_true(
         str_eq(seen.vendor, row.vendor) && str_eq(seen.code, row.code) &&
         str_eq(seen.enhanced, row.enhanced));

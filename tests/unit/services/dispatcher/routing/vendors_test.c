@@ -471,7 +471,7 @@ static void a_vendor_that_knows_keys_gets_the_same_key_and_the_same_attempt(void
     assert_true(str_eq(stage->job.place.key, STR("ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV-1")));
     VendorMail content = {.attempt = 3};
     stage->job.mail.content = &content;
-    vendor_mail_claim(&stage->job);
+    vendor_mail_claim(&stage->job, &(JobRules){0});
     assert_int_equal(content.attempt, 1);
     assert_true(str_eq(content.key, stage->job.place.key));
 }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Twilio's Messages for SMS: a form, answered by a message's JSON. The credential's id is the
+// account's SID with the auth token as the secret, or an API key's SID with the setting `account`.
+// Settings: from (a number or name, several with ',': vendor_text.h) or messaging_service.
+// No idempotency keys; an unknown outcome is asked for by recipient and text, since the list of
+// messages shows nothing of ours. Its callbacks name the attempt by the URL that they go to.
+// Source: twilio.com/docs/messaging/api/message-resource, .../usage/security, .../api/errors.
+#pragma once
+
+#include "common/vendor/vendor_api.h"
+
+enum {
+    TWILIO_TEXT_MAX = 1600, // UTF-16 units
+    TWILIO_ASK_MAX = 20,    // messages in the answer to twilio_ask
+    TWILIO_VALIDITY_MAX_S = 36000,
+};
+
+extern const VendorApi twilio_api;
+
+bool twilio_build(
+    const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+    VendorRequest *ret, Error *err);
+bool twilio_test(
+    const VendorAccount *account, int64_t now_us, Arena *arena, VendorRequest *ret, Error *err);
+bool twilio_ask(
+    const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+    VendorRequest *ret, Error *err);
+void twilio_read(const VendorAnswer *answer, Arena *arena, SendResult *ret);
+int twilio_asked(const VendorAnswer *answer, const VendorMail *mail, Arena *arena, SendResult *ret);
+// The code in an answer or a callback, 30005, as what follows from it. false: it is not listed.
+bool twilio_class(Str code, SendResult *ret);

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Twilio's callbacks about messages: a form, signed in X-Twilio-Signature by HMAC-SHA1 under the
+// auth token over the URL that it was given and each field's name and value, sorted. No time is
+// signed, so a repeat is recognised by its bytes. Source: twilio.com/docs/usage/security
+// ("Validating Signatures"), twilio-node src/webhooks, spec/validation.spec.js.
+#include <stdlib.h>
+
+#include "common/base/id.h"
+#include "common/codec/hash.h"
+#include "common/vendor/callback_list.h"
+#include "common/vendor/callback_proof.h"
+#include "common/vendor/callback_read.h"
+#include "common/vendor/form.h"
+#include "common/vendor/twilio/twilio.h"
+#include "common/vendor/vendor_build.h"
+
+enum { BODY_MAX = FORM_BYTES_MAX, SIGNED_MAX = 2 * FORM_BYTES_MAX, TOKEN_BYTES = 16 };
+
+static const char *const READS[] = {"X-Twilio-Signature", NULL};
+
+// clang-format off
+static const CallbackKind KINDS[] = {
+    {"sent",        NULL,    STATUS_SENT,      OUTCOME_ACCEPTED,  "",            SUPPRESSION_NONE},
+    {"delivered",   NULL,    STATUS_DELIVERED, OUTCOME_DELIVERED, "",            SUPPRESSION_NONE},
+    {"read",        NULL,    STATUS_OPENED,    OUTCOME_OPENED,    "",            SUPPRESSION_NONE},
+    {"canceled",    NULL,    STATUS_FAILED,    OUTCOME_FAILED,    "rejected",    SUPPRESSION_NONE},
+    // Both with the code that says why.
+    {"failed",      "21211", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "hard_bounce", SUPPRESSION_INVALID_ADDRESS},
+    {"failed",      "21614", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "hard_bounce", SUPPRESSION_INVALID_ADDRESS},
+    {"failed",      "30005", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "hard_bounce", SUPPRESSION_HARD_BOUNCE},
+    {"failed",      "30006", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce", SUPPRESSION_NONE},
+    {"failed",      "30003", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce", SUPPRESSION_NONE},
+    {"failed",      "21610", STATUS_FAILED,    OUTCOME_FAILED,    "vendor_suppressed", SUPPRESSION_OPT_OUT},
+    {"failed",      "30004", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
+    {"failed",      "30007", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
+    {"failed",      "30034", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
+    {"failed",      NULL,    STATUS_FAILED,    OUTCOME_FAILED,    "rejected",    SUPPRESSION_NONE},
+};
+// clang-format on
+
+// ---- the signature ----
+
+static bool check_key(Str secret, Error *err)
+{
+    return (secret.len >= 16 && secret.len <= CALLBACK_SECRET_MAX && !str_has_control(secret)) ||
+           error_set(
+               err, ERROR_PERMANENT,
+               "a key is the primary auth token of the account, 16 characters at least");
+}
+
+static Str make_none(Arena *arena)
+{
+    uint8_t bytes[TOKEN_BYTES];
+    char *text = arena_alloc(arena, 2 * sizeof bytes + 1);
+    random_bytes(bytes, sizeof bytes);
+    hex_encode(bytes, sizeof bytes, text);
+    return str_from(text);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const VendorPair *left = a;
+    const VendorPair *right = b;
+    int order = str_cmp(left->name, right->name);
+    return order != 0 ? order : str_cmp(left->value, right->value);
+}
+
+// Name and value of each field, sorted; a field that comes twice with one value counts once.
+static void join_fields(VendorPair *fields, size_t count, Buf *out)
+{
+    qsort(fields, count, sizeof *fields, by_name);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || by_name(&fields[i - 1], &fields[i]) != 0) {
+            buf_str(out, fields[i].name);
+            buf_str(out, fields[i].value);
+        }
+    }
+}
+
+// The URL with the port of its scheme in it, when it has none, and the other way round: Twilio does
+// either.
+static Str other_form(Str url, Arena *arena)
+{
+    bool secure = str_starts(url, STR("https://"));
+    size_t start = secure ? 8 : 7;
+    const char *port = secure ? ":443" : ":80";
+    Str rest = str_slice(url, start, url.len);
+    ptrdiff_t slash = str_find(rest, '/');
+    Str host = slash >= 0 ? str_slice(rest, 0, (size_t)slash) : rest;
+    Str path = slash >= 0 ? str_slice(rest, (size_t)slash, rest.len) : STR_EMPTY;
+    const char *added = port;
+    if (str_ends(host, str_from(port))) {
+        host.len -= str_from(port).len;
+        added = "";
+    } else if (str_find(host, ':') >= 0) {
+        return url;
+    }
+    return str_from(arena_printf(
+        arena, "%s" STR_FMT "%s" STR_FMT, secure ? "https://" : "http://", STR_ARG(host), added,
+        STR_ARG(path)));
+}
+
+static bool fits(Str key, Str url, const Buf *fields, Str signature, Arena *arena)
+{
+    uint8_t mac[SHA1_LEN];
+    Buf all;
+    buf_init(&all, SIGNED_MAX);
+    buf_str(&all, url);
+    buf_str(&all, buf_view(fields));
+    bool whole = !all.full && !fields->full && url.len > 0 && key.len > 0;
+    if (whole) {
+        hmac_sha1(key, buf_view(&all), mac);
+    }
+    buf_done(&all);
+    return whole && callback_equal(vendor_base64(str_of(mac, sizeof mac), arena), signature);
+}
+
+static CallbackVerdict judge(
+    const CallbackRequest *request, const CallbackKey *keys, size_t key_count, size_t *ret_key,
+    Arena *arena)
+{
+    VendorPair fields[FORM_FIELDS_MAX];
+    size_t count = 0;
+    Str signature = callback_header(request, READS[0]);
+    if (signature.len == 0 || !form_read(request->body, arena, fields, &count)) {
+        return CALLBACK_UNSIGNED;
+    }
+    const Str urls[] = {request->url, other_form(request->url, arena)};
+    CallbackVerdict verdict = CALLBACK_BAD;
+    Buf joined;
+    buf_init(&joined, BODY_MAX);
+    join_fields(fields, count, &joined);
+    for (size_t i = 0; i < key_count; i++) {
+        for (size_t j = 0; j < sizeof urls / sizeof *urls; j++) {
+            if (fits(keys[i].secret, urls[j], &joined, signature, arena)) {
+                verdict = CALLBACK_GOOD;
+                *ret_key = i;
+            }
+        }
+    }
+    buf_done(&joined);
+    return verdict;
+}
+
+static bool verify(
+    const CallbackRequest *request, const CallbackKey *keys, size_t key_count, CallbackVerdict *ret,
+    size_t *ret_key)
+{
+    Arena *arena = arena_new(0);
+    *ret = judge(request, keys, key_count, ret_key, arena);
+    arena_free(arena);
+    return *ret == CALLBACK_GOOD;
+}
+
+// ---- the event ----
+
+static Str plain(Str text, size_t max)
+{
+    return text.len <= max && str_is_utf8(text) && !str_has_control(text) ? text : STR_EMPTY;
+}
+
+static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
+{
+    VendorPair fields[FORM_FIELDS_MAX];
+    size_t count = 0;
+    if (!form_read(body, arena, fields, &count)) {
+        return error_set(err, ERROR_PERMANENT, "the callback is not a form of Twilio's");
+    }
+    Str status = form_value(fields, count, "MessageStatus");
+    if (status.len == 0) {
+        return error_set(err, ERROR_PERMANENT, "the callback has no 'MessageStatus'");
+    }
+    *ret = callback_batch(arena, 1);
+    Str code = plain(form_value(fields, count, "ErrorCode"), 8);
+    bool undelivered = str_eq(status, STR("undelivered"));
+    const CallbackKind *kind = callback_kind(
+        KINDS, sizeof KINDS / sizeof *KINDS, undelivered ? STR("failed") : status, code);
+    if (kind == NULL) {
+        ret->ignored++;
+        return true;
+    }
+    CallbackEvent event = callback_event(kind);
+    event.message_id = plain(form_value(fields, count, "MessageSid"), 64);
+    event.email = plain(form_value(fields, count, "To"), 32);
+    if (code.len > 0) {
+        Str said = str_from(
+            arena_printf(arena, STR_FMT " " STR_FMT, STR_ARG(code), STR_ARG(str_from(kind->type))));
+        event.text = callback_words(said, arena);
+    }
+    ret->events[ret->count++] = event;
+    return true;
+}
+
+const VendorCallback twilio_callback = {
+    .name = "twilio",
+    .channel = CHANNEL_SMS,
+    .body_max = BODY_MAX,
+    .reads = READS,
+    .needs_all = true,
+    .bad_status = 401,
+    .signs_url = true,
+    .key_check = check_key,
+    .key_none = make_none,
+    .verify = verify,
+    .events = read_events,
+};

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vendors that reach a phone number: what they ask of a request, how they answer, and the callbacks that they sign. A message is a Mail whose
+`to` is the number; `report_to` is the URL that the request gave for reports."""
+import base64
+import email.utils
+import hashlib
+import hmac
+import json
+import re
+import secrets
+import urllib.parse
+
+from tests.harness.vendor_doubles.wire import Answered, Mail, Refused, known, need
+
+NUMBER = re.compile(r"^\+[1-9][0-9]{4,14}$")
+GSM = set("@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà")
+GSM_TWICE = set("\f^{}\\[~]|€")
+
+
+def segments(text):
+    """As 3GPP TS 23.038 counts them."""
+    if set(text) <= GSM | GSM_TWICE:
+        units, single, part = [2 if c in GSM_TWICE else 1 for c in text], 160, 153
+    else:
+        units, single, part = [2 if ord(c) > 0xffff else 1 for c in text], 70, 67
+    if sum(units) <= single:
+        return 1
+    count, room = 1, part
+    for unit in units:
+        if unit > room:
+            count, room = count + 1, part
+        room -= unit
+    return count
+
+
+def form_of(request, refused):
+    need(request.headers.get("content-type", "").split(";")[0] == "application/x-www-form-urlencoded", refused, "Content-Type is no form")
+    pairs = urllib.parse.parse_qsl(request.body.decode(), keep_blank_values=True, strict_parsing=True, errors="strict")
+    need(len(dict(pairs)) == len(pairs), refused, "a field comes twice")
+    return dict(pairs)
+
+
+# ---- Twilio ----
+
+def twilio_error(status, code, text, headers=None):
+    return Refused(status, json.dumps({"code": code, "message": text, "more_info": f"https://www.twilio.com/docs/errors/{code}", "status": status}), headers)
+
+
+def twilio_message(double, mail):
+    return {"sid": mail.id, "account_sid": double.key_id, "to": mail.to[0], "from": mail.sender, "body": mail.text, "status": "queued",
+            "num_segments": str(segments(mail.text)), "price": double.price, "price_unit": "USD", "direction": "outbound-api", "error_code": None,
+            "date_created": mail.made.replace("GMT", "+0000")}
+
+
+def twilio(double, request):
+    def refused(text):
+        return twilio_error(400, 20001, text)
+    path, _, query = request.path.partition("?")
+    account = f"/2010-04-01/Accounts/{double.key_id}"
+    if request.headers.get("authorization") != "Basic " + base64.b64encode(f"{double.key_id}:{double.secret}".encode()).decode():
+        raise twilio_error(401, 20003, "Authenticate")
+    if request.method == "GET" and path == f"{account}.json":
+        raise Answered({"sid": double.key_id, "status": "active"})
+    need(path == f"{account}/Messages.json", lambda text: twilio_error(404, 20404, text), "no such path")
+    if request.method == "GET":
+        asked = dict(urllib.parse.parse_qsl(query))
+        found = [mail for mail in reversed(double.mails) if mail.to == [asked["To"]]]
+        raise Answered({"messages": [twilio_message(double, mail) for mail in found[:int(asked["PageSize"])]], "next_page_uri": None})
+    form = form_of(request, refused)
+    known(form, ("To", "From", "MessagingServiceSid", "Body", "StatusCallback", "ValidityPeriod"), refused)
+    need(("From" in form) != ("MessagingServiceSid" in form), lambda text: twilio_error(400, 21603, text), "A 'From' phone number is required.")
+    need(NUMBER.match(form.get("To", "")), lambda text: twilio_error(400, 21211, text), "The 'To' number is not a valid phone number.")
+    if form["To"] in double.rejected:
+        raise twilio_error(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.")
+    if form["To"] in double.opted_out:
+        raise twilio_error(400, 21610, "Attempt to send to unsubscribed recipient")
+    need(form.get("Body"), lambda text: twilio_error(400, 21602, text), "Message body is required.")
+    need(len(form["Body"].encode("utf-16-le")) <= 3200, lambda text: twilio_error(400, 21617, text), "The concatenated message body exceeds the 1600 character limit.")
+    need(1 <= int(form.get("ValidityPeriod", 1)) <= 36000, refused, "ValidityPeriod is out of range")
+    mail = Mail("twilio", "SM" + secrets.token_hex(16), form.get("From") or form["MessagingServiceSid"], [form["To"]], text=form["Body"],
+                headers=form, report_to=form.get("StatusCallback", ""), made=email.utils.formatdate(usegmt=True))
+    return mail, 201, json.dumps(twilio_message(double, mail)), {}
+
+
+def twilio_signature(token, url, form):
+    """As the documents describe it: the URL, then each field's name and value, sorted by name."""
+    text = url + "".join(name + value for name, value in sorted(form.items()))
+    return base64.b64encode(hmac.new(token.encode(), text.encode(), hashlib.sha1).digest()).decode()
+
+
+def twilio_reported(signer, mail, kind, fields):
+    """The form of a report, and its headers."""
+    status, code = {"delivered": ("delivered", ""), "sent": ("sent", ""), "deferred": ("sending", ""), "bounced": ("undelivered", "30005"),
+                    "soft_bounced": ("undelivered", "30003"), "blocked": ("undelivered", "30007"), "dropped": ("failed", "21610"),
+                    "opened": ("read", "")}[kind]
+    form = {"MessageSid": mail.id, "SmsSid": mail.id, "MessageStatus": status, "SmsStatus": status, "AccountSid": "AC" + "0" * 32, "From": mail.sender,
+            "To": mail.to[0], "ApiVersion": "2010-04-01", **({"ErrorCode": code} if code else {}), **fields}
+    return {"Content-Type": "application/x-www-form-urlencoded", "X-Twilio-Signature": twilio_signature(signer.key, mail.report_to, form)}, \
+        urllib.parse.urlencode(form).encode()
+
+
+REFUSALS = {
+    "twilio": {"UNAUTHORIZED": (401, {"code": 20003, "message": "Authenticate", "status": 401}), "THROTTLE": (429, {"code": 20429, "message": "Too Many Requests", "status": 429}),
+               "ERROR": (500, {"code": 20500, "message": "Internal Server Error", "status": 500}), "UNAVAILABLE": (503, {"code": 20503, "message": "Service Unavailable", "status": 503})},
+}
+VENDORS = {"twilio": twilio}
+REPORTS = {"twilio": twilio_reported}

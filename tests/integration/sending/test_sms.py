@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SMS: a credential of a vendor is all that it takes. From POST /v1/notifications to `delivered`, which the vendor reports to the address that
+it was given for this very attempt."""
+import http.client
+import json
+import urllib.parse
+import uuid
+
+import pytest
+
+from tests.harness.pipeline import TENANT, Pipeline
+from tests.harness.processes import wait_until
+from tests.harness.vendor_doubles import Double, Fault, routing
+
+NUMBER = "+4915112345678"
+
+
+class World:
+    def __init__(self):
+        self.pipeline = Pipeline()
+        self.public_url = f"http://127.0.0.1:{self.pipeline.api_port}"
+        self.pipeline.extra = routing.options(
+            self.pipeline, STENTOR_VENDOR_CALL_MS=2500, STENTOR_VENDOR_CONNECT_MS=2000, STENTOR_RETRY_LADDER="email=2,4;sms=1,1",
+            STENTOR_RENDERER_PUBLIC_URL=self.public_url, STENTOR_INGEST_CHANNELS="email")
+        self.pipeline.start()
+        self.routing = routing.Routing(self.pipeline)
+        self.people = 10_000
+
+    def cli(self, *words):
+        return self.pipeline.cli(*words)
+
+    def number(self):
+        self.people += 1
+        return f"+49151{self.people:08}"
+
+    def vendor(self, name, *settings, double=None):
+        """The vendor's double with a credential that was put and promoted, and the key of its callbacks."""
+        double = double or Double(name).start()
+        self.routing.doubles.append(double)
+        secret = self.pipeline.folder / "credentials" / f"{name}-{uuid.uuid4().hex}"
+        secret.write_text(double.secret)
+        settings = settings or [f"{key}={value}" for key, value in double.settings.items()]
+        words = [word for setting in [*settings, f"base_url={double.base_url}"] for word in ("--set", setting)]
+        credential = f"c{uuid.uuid4().hex[:8]}"
+        self.cli("credential", "put", name, credential, "--reference", f"file:{secret}", *(["--key-id", double.key_id] if double.key_id else []), *words)
+        self.cli("credential", "promote", name, credential)
+        key = self.pipeline.folder / "credentials" / f"{name}-inbound-{uuid.uuid4().hex}"
+        key.write_text(double.callback_key)
+        self.cli("inbound", "put", name, "--secret", f"main=file:{key}")
+        double.credential = credential
+        return double
+
+    def accepted(self, to=None, **fields):
+        """The id, once ingest knows the credential."""
+        answer = {}
+
+        def post():
+            body = {"to": to or self.number(), "channel": "sms", "template": "code", "variables": {"name": "Alice"}, **fields}
+            status, _, document = self.pipeline.post(body)
+            answer.update(document)
+            return status == 202
+        wait_until(post, 20, f"sms being taken, not {answer}")
+        return answer["notification_id"] if "notification_id" in answer else answer["id"]
+
+    def sent(self, **fields):
+        notification = self.accepted(**fields)
+        assert self.pipeline.status(notification, wait="sent")["status"] in ("sent", "delivered")
+        return notification
+
+    def report(self, double, mail, kind, **fields):
+        """The vendor calls the address that it was given."""
+        made = double.callback(mail, kind, **fields)
+        return self.call(mail.report_to, made)
+
+    def call(self, url, made):
+        parts = urllib.parse.urlsplit(url)
+        client = http.client.HTTPConnection(parts.netloc, timeout=20)
+        try:
+            client.request("POST", f"{parts.path}?{parts.query}" if parts.query else parts.path, made.body, made.headers)
+            answer = client.getresponse()
+            return answer.status, answer.read()
+        finally:
+            client.close()
+
+    def reported(self, double, mail, kind, **fields):
+        wait_until(lambda: self.report(double, mail, kind, **fields)[0] == 200, 20, f"the report {kind} being taken")
+
+    def attempt(self, notification, status):
+        types = self.routing.types
+        found = self.routing.nats.message("STATUS", last_by_subj=f"ntf.status.{TENANT}.sms.{status}")
+        event = types.NotificationStatus.FromString(found[1])
+        assert event.meta.notification_id == notification
+        return event
+
+    def close(self):
+        self.routing.close()
+        self.pipeline.stop()
+
+
+@pytest.fixture(scope="module")
+def world():
+    made = World()
+    try:
+        status, _, problem = made.pipeline.post({"to": NUMBER, "channel": "sms", "template": "welcome", "variables": {"name": "Alice"}})
+        assert (status, problem["field"]) == (422, "channel"), "without a credential there is no SMS"
+        words = made.pipeline.folder / "code.txt"
+        words.write_text("{{name}}, your code is 4711. {{{more}}}")
+        made.cli("template", "put", "code", "--channel", "sms", "--text", words)
+        made.twilio = made.vendor("twilio")
+        yield made
+    finally:
+        made.close()
+
+
+def test_an_sms_is_sent_and_delivered(world):
+    world.twilio.price = "-0.00750"
+    notification = world.sent()
+    mail = world.twilio.mails[-1]
+    assert mail.text == "Alice, your code is 4711. " and mail.sender == "+15005550006"
+    assert mail.report_to.startswith(f"{world.public_url}/v1/inbound/{TENANT}/twilio/")
+    attempt = world.attempt(notification, "sent").attempt
+    assert (attempt.vendor, attempt.vendor_message_id, attempt.segments, attempt.cost_micros, attempt.currency) == ("twilio", mail.id, 1, 7500, "USD")
+    assert world.routing.rows(notification) == [(1, "twilio", "sent", 0)]
+    world.reported(world.twilio, mail, "delivered")
+    assert world.pipeline.status(notification, wait="delivered")["status"] == "delivered"
+    assert world.attempt(notification, "delivered").channel == world.routing.types.CHANNEL_SMS
+    world.twilio.price = None
+
+
+def test_what_the_vendor_reports_becomes_status_and_suppression(world):
+    number = world.number()
+    notification = world.sent(to=number)
+    mail = world.twilio.mails[-1]
+    assert world.report(world.twilio, mail, "deferred")[0] == 200, "a step on the way changes nothing"
+    world.reported(world.twilio, mail, "bounced")
+    assert world.pipeline.status(notification, wait="bounced")["status"] == "bounced"
+    wait_until(lambda: number[-2:] in world.cli("suppress", "list", "--channel", "sms"), 20, "the suppression of the number")
+    again = world.accepted(to=number)
+    assert world.pipeline.status(again, wait="suppressed")["status"] == "suppressed"
+
+
+def test_a_stranger_reports_nothing(world):
+    notification = world.sent()
+    mail = world.twilio.mails[-1]
+    made = world.twilio.callback(mail, "delivered")
+    made.headers["X-Twilio-Signature"] = "AAAA" + made.headers["X-Twilio-Signature"][4:]
+    assert world.call(mail.report_to, made)[0] == 401
+    other, _, token = mail.report_to.partition("?attempt=")
+    made = world.twilio.callback(mail, "delivered")
+    assert world.call(f"{other}?attempt={'0' * len(token)}", made)[0] == 401, "the URL is signed"
+    assert world.call(other.rpartition("/")[0] + "/" + "A" * 32 + f"?attempt={token}", made)[0] == 401
+    assert world.pipeline.status(notification)["status"] == "sent"
+
+
+def test_a_number_that_the_vendor_refuses_is_suppressed(world):
+    number = world.number()
+    world.twilio.rejected.add(number)
+    notification = world.accepted(to=number)
+    shown = world.pipeline.status(notification, wait="failed")
+    assert "21211" in json.dumps(shown["attempts"][-1]), shown
+    again = world.accepted(to=number)
+    assert world.pipeline.status(again, wait="suppressed")["status"] == "suppressed"
+
+
+def test_500_emoji_are_refused_with_the_number_of_segments(world):
+    notification = world.accepted(variables={"name": "Alice", "more": "\N{GRINNING FACE}" * 500})
+    shown = world.pipeline.status(notification, wait="failed")
+    assert "the SMS takes 16 segments, at most 10 are allowed" in json.dumps(shown), shown
+
+
+def test_a_report_settles_what_had_no_answer(world):
+    world.twilio.behave(Fault.HANG_AFTER_BODY, times=1)
+    before = len(world.twilio.mails)
+    notification = world.accepted()
+    mail = world.twilio.wait(before + 1)[-1]
+    world.routing.wait_rows(notification, (1, "twilio", "deferred", 1))
+    world.reported(world.twilio, mail, "sent")
+    world.routing.wait_rows(notification, (1, "twilio", "sent", 1))
+    assert world.pipeline.status(notification, wait="sent")["status"] == "sent"
+    assert world.attempt(notification, "sent").attempt.vendor_message_id == mail.id
+    assert len(world.twilio.mails) == before + 1
+
+
+def test_a_vendor_that_can_be_asked_is_asked(world):
+    world.twilio.behave(Fault.HANG_AFTER_BODY, times=1)
+    before = len(world.twilio.mails)
+    notification = world.accepted(variables={"name": "Bob"})
+    world.routing.wait_rows(notification, (1, "twilio", "deferred", 1), (2, "twilio", "sent", 1), timeout=60)
+    assert len(world.twilio.mails) == before + 1
+    assert any(request.method == "GET" and "/Messages.json?" in request.path for request in world.twilio.requests)
+
+
+def test_a_credential_is_tested_without_sending(world):
+    before = len(world.twilio.mails)
+    done = world.pipeline.run_cli("channel", "test", "twilio", world.twilio.credential, STENTOR_VENDOR_ADDRESSES="loopback",
+                                  STENTOR_CREDENTIAL_DIRS=str(world.pipeline.folder / "credentials"))
+    assert done.returncode == 0, done.stderr
+    assert len(world.twilio.mails) == before

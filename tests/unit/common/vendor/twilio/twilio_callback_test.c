@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The signatures are those of twilio-node's spec/validation.spec.js and twilio-python's
+// tests/unit/test_request_validator.py.
+#include "tests/unit/common/vendor/callbacks.h"
+
+#define FORM                                                                                       \
+    "CallSid=CA1234567890ABCDE&Caller=%2B14158675309&Digits=1234&From=%2B14158675309&"             \
+    "To=%2B18005551212"
+
+typedef struct Vector {
+    const char *url, *body, *signature;
+    bool good;
+} Vector;
+
+// clang-format off
+static const Vector VECTORS[] = {
+    {"https://mycompany.com/myapp.php?foo=1&bar=2", FORM, "RSOYDt4T1cUTdK1PDd93/VVr8B8=", true},
+    {"https://mycompany.com:443/myapp.php?foo=1&bar=2", FORM, "RSOYDt4T1cUTdK1PDd93/VVr8B8=", true},
+    {"http://mycompany.com:1234/myapp.php?foo=1&bar=2", FORM, "Zmvh+3yNM1Phv2jhDCwEM3q5ebU=", true},
+    {"https://mycompany.com/myapp.php?foo=1&bar=2", FORM, "kvajT1Ptam85bY51eRf/AJRuM3w=", true},
+    {"http://mycompany.com/myapp.php?foo=1&bar=2", FORM, "0ZXoZLH/DfblKGATFgpif+LLRf4=", true},
+    {"https://mycompany.com/myapp.php?foo=1&bar=2", "Sid=CA123&SidAccount=AC123&Digits=5678&Digits=1234&Digits=1234", "IK+Dwps556ElfBT0I3Rgjkr1wJU=", true},
+    {"https://mycompany.com/myapp.php?foo=1&bar=3", FORM, "RSOYDt4T1cUTdK1PDd93/VVr8B8=", false},
+    {"http://mycompany.com/myapp.php?foo=1&bar=2", FORM, "RSOYDt4T1cUTdK1PDd93/VVr8B8=", false},
+    {"https://mycompany.com/myapp.php?foo=1&bar=2", "Digits=1235", "RSOYDt4T1cUTdK1PDd93/VVr8B8=", false},
+    {"https://mycompany.com/myapp.php?foo=1&bar=2", FORM, "RSOYDt4T1cUTdK1PDd93/VVr8B9=", false},
+    {"", FORM, "RSOYDt4T1cUTdK1PDd93/VVr8B8=", false},
+};
+// clang-format on
+
+static void the_vectors_of_twilios_own_libraries_fit(void **state)
+{
+    (void)state;
+    const CallbackKey keys[] = {{STR("old"), STR("54321")}, {STR("new"), STR("12345")}};
+    for (size_t i = 0; i < sizeof VECTORS / sizeof *VECTORS; i++) {
+        const Vector *vector = &VECTORS[i];
+        const VendorPair header = {STR("x-twilio-signature"), str_from(vector->signature)};
+        CallbackRequest request = {
+            .url = str_from(vector->url),
+            .headers = &header,
+            .header_count = 1,
+            .body = str_from(vector->body)};
+        size_t which = 9;
+        CallbackVerdict verdict = ask(&twilio_callback, &request, keys, 2, &which);
+        if (verdict != (vector->good ? CALLBACK_GOOD : CALLBACK_BAD)) {
+            fail_msg("vector %zu: %d", i, (int)verdict);
+        }
+        assert_int_equal(which, vector->good ? 1 : 9);
+    }
+}
+
+static void without_a_signature_or_a_form_it_is_unsigned(void **state)
+{
+    (void)state;
+    const CallbackKey key = {STR("main"), STR("12345")};
+    const VendorPair header = {STR("X-Twilio-Signature"), STR("RSOYDt4T1cUTdK1PDd93/VVr8B8=")};
+    size_t which = 0;
+    CallbackRequest request = {.url = STR("https://a.example/"), .body = STR(FORM)};
+    assert_int_equal(ask(&twilio_callback, &request, &key, 1, &which), CALLBACK_UNSIGNED);
+    request.headers = &header;
+    request.header_count = 1;
+    request.body = STR("{}");
+    assert_int_equal(ask(&twilio_callback, &request, &key, 1, &which), CALLBACK_UNSIGNED);
+}
+
+#define SAYS(status, code)                                                                         \
+    "MessageSid=SM01&To=%2B4915112345678&MessageStatus=" status "&ErrorCode=" code
+
+// clang-format off
+static const Meaning MEANINGS[] = {
+    {SAYS("sent", ""),             STATUS_SENT,      OUTCOME_ACCEPTED,  "",                  SUPPRESSION_NONE},
+    {SAYS("delivered", ""),        STATUS_DELIVERED, OUTCOME_DELIVERED, "",                  SUPPRESSION_NONE},
+    {SAYS("read", ""),             STATUS_OPENED,    OUTCOME_OPENED,    "",                  SUPPRESSION_NONE},
+    {SAYS("undelivered", "30005"), STATUS_BOUNCED,   OUTCOME_BOUNCE,    "hard_bounce",       SUPPRESSION_HARD_BOUNCE},
+    {SAYS("failed", "21614"),      STATUS_BOUNCED,   OUTCOME_BOUNCE,    "hard_bounce",       SUPPRESSION_INVALID_ADDRESS},
+    {SAYS("undelivered", "30003"), STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce",       SUPPRESSION_NONE},
+    {SAYS("undelivered", "30006"), STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce",       SUPPRESSION_NONE},
+    {SAYS("undelivered", "30007"), STATUS_FAILED,    OUTCOME_FAILED,    "blocked",           SUPPRESSION_NONE},
+    {SAYS("failed", "21610"),      STATUS_FAILED,    OUTCOME_FAILED,    "vendor_suppressed", SUPPRESSION_OPT_OUT},
+    {SAYS("failed", "39999"),      STATUS_FAILED,    OUTCOME_FAILED,    "rejected",          SUPPRESSION_NONE},
+    {SAYS("canceled", ""),         STATUS_FAILED,    OUTCOME_FAILED,    "rejected",          SUPPRESSION_NONE},
+};
+// clang-format on
+
+static void each_status_is_what_it_says(void **state)
+{
+    (void)state;
+    each_means(&twilio_callback, MEANINGS, sizeof MEANINGS / sizeof *MEANINGS);
+    static const char *const ignored[] = {SAYS("queued", ""), SAYS("sending", "")};
+    each_is_ignored(&twilio_callback, ignored, sizeof ignored / sizeof *ignored);
+    static const char *const refused[] = {"", "{}", "MessageSid=SM01", "MessageStatus=%zz"};
+    each_is_refused(&twilio_callback, refused, sizeof refused / sizeof *refused);
+}
+
+static void an_event_has_the_message_and_the_number(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    CallbackEvent event = read_one(&twilio_callback, SAYS("undelivered", "30005"), arena);
+    assert_true(str_eq(event.message_id, STR("SM01")));
+    assert_true(str_eq(event.email, STR("+4915112345678")));
+    assert_true(str_eq(event.text, STR("30005 failed")));
+    event = read_one(&twilio_callback, "MessageStatus=delivered&MessageSid=%00&To=%0a", arena);
+    assert_int_equal(event.message_id.len + event.email.len, 0);
+    arena_free(arena);
+}
+
+static void a_key_is_an_auth_token(void **state)
+{
+    (void)state;
+    Error err = {0};
+    assert_false(twilio_callback.key_check(STR("12345"), &err));
+    assert_true(twilio_callback.key_check(STR("0123456789abcdef0123456789abcdef"), &err));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_vectors_of_twilios_own_libraries_fit),
+        cmocka_unit_test(without_a_signature_or_a_form_it_is_unsigned),
+        cmocka_unit_test(each_status_is_what_it_says),
+        cmocka_unit_test(an_event_has_the_message_and_the_number),
+        cmocka_unit_test(a_key_is_an_auth_token),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
