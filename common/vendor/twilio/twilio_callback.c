@@ -11,6 +11,7 @@
 #include "common/vendor/callback_proof.h"
 #include "common/vendor/callback_read.h"
 #include "common/vendor/form.h"
+#include "common/vendor/reply_words.h"
 #include "common/vendor/twilio/twilio.h"
 #include "common/vendor/vendor_build.h"
 
@@ -159,6 +160,25 @@ static Str plain(Str text, size_t max)
     return text.len <= max && str_is_utf8(text) && !str_has_control(text) ? text : STR_EMPTY;
 }
 
+// What a recipient wrote to a sender of ours. OptOutType is Twilio's own reading of it.
+static void read_reply(const VendorPair *fields, size_t count, CallbackBatch *ret)
+{
+    Str read = form_value(fields, count, "OptOutType");
+    Str from = plain(form_value(fields, count, "From"), 32);
+    ReplyWord word = reply_word(read.len > 0 ? read : form_value(fields, count, "Body"));
+    if (word != REPLY_WORD_STOP || from.len == 0) {
+        ret->ignored++;
+        return;
+    }
+    ret->events[ret->count++] = (CallbackEvent){
+        .message_id = plain(form_value(fields, count, "MessageSid"), 64),
+        .suppress = SUPPRESSION_OPT_OUT,
+        .email = from,
+        .reason_code = "",
+        .text = STR("the recipient replied STOP"),
+    };
+}
+
 static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
 {
     VendorPair fields[FORM_FIELDS_MAX];
@@ -167,10 +187,16 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
         return error_set(err, ERROR_PERMANENT, "the callback is not a form of Twilio's");
     }
     Str status = form_value(fields, count, "MessageStatus");
-    if (status.len == 0) {
-        return error_set(err, ERROR_PERMANENT, "the callback has no 'MessageStatus'");
+    bool reply = status.len == 0 && form_value(fields, count, "From").len > 0;
+    if (status.len == 0 && !reply) {
+        return error_set(
+            err, ERROR_PERMANENT, "the callback has neither 'MessageStatus' nor 'From'");
     }
     *ret = callback_batch(arena, 1);
+    if (reply) {
+        read_reply(fields, count, ret);
+        return true;
+    }
     Str code = plain(form_value(fields, count, "ErrorCode"), 8);
     bool undelivered = str_eq(status, STR("undelivered"));
     const CallbackKind *kind = callback_kind(

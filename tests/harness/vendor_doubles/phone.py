@@ -99,6 +99,14 @@ def twilio_reported(signer, mail, kind, fields):
         urllib.parse.urlencode(form).encode()
 
 
+def twilio_reply(signer, url, number, text, **fields):
+    """What Twilio posts to the URL of its console when a recipient writes to a sender."""
+    form = {"MessageSid": "SM" + secrets.token_hex(16), "SmsStatus": "received", "AccountSid": "AC" + "0" * 32, "From": number, "To": "+15005550006",
+            "Body": text, "NumMedia": "0", "ApiVersion": "2010-04-01", **fields}
+    return {"Content-Type": "application/x-www-form-urlencoded", "X-Twilio-Signature": twilio_signature(signer.key, url, form)}, \
+        urllib.parse.urlencode(form).encode()
+
+
 REFUSALS = {
     "twilio": {"UNAUTHORIZED": (401, {"code": 20003, "message": "Authenticate", "status": 401}), "THROTTLE": (429, {"code": 20429, "message": "Too Many Requests", "status": 429}),
                "ERROR": (500, {"code": 20500, "message": "Internal Server Error", "status": 500}), "UNAVAILABLE": (503, {"code": 20503, "message": "Service Unavailable", "status": 503})},

@@ -10,7 +10,7 @@ import pytest
 
 from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import wait_until
-from tests.harness.vendor_doubles import Double, Fault, routing
+from tests.harness.vendor_doubles import Callback, Double, Fault, phone, routing
 
 NUMBER = "+4915112345678"
 
@@ -188,6 +188,22 @@ def test_a_vendor_that_can_be_asked_is_asked(world):
     world.routing.wait_rows(notification, (1, "twilio", "deferred", 1), (2, "twilio", "sent", 1), timeout=60)
     assert len(world.twilio.mails) == before + 1
     assert any(request.method == "GET" and "/Messages.json?" in request.path for request in world.twilio.requests)
+
+
+def test_who_replies_stop_gets_no_reminders_any_more(world):
+    number = world.number()
+    url = world.public_url + world.cli("inbound", "url", "twilio").strip()
+
+    def reply(text):
+        return world.call(url, Callback(*phone.twilio_reply(world.twilio.signer, url, number, text)))[0]
+
+    def remind():
+        return world.pipeline.post({"to": number, "channel": "sms", "template": "code", "category": "reminder", "variables": {"name": "Alice"}})[2]["status"]
+    assert world.pipeline.status(world.sent(to=number))["status"] == "sent"
+    assert reply("Thank you") == 200, "which is no opt-out"
+    assert remind() == "queued"
+    assert reply("Abmelden") == 200
+    wait_until(lambda: remind() == "suppressed", 20, "the opt-out")
 
 
 def test_a_credential_is_tested_without_sending(world):

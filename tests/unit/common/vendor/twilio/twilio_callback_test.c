@@ -105,6 +105,26 @@ static void an_event_has_the_message_and_the_number(void **state)
     arena_free(arena);
 }
 
+static void who_replies_stop_is_suppressed(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    static const char *const stops[] = {
+        "MessageSid=SM1&From=%2B4915112345678&To=%2B15005550006&SmsStatus=received&Body=Stop",
+        "MessageSid=SM1&From=%2B4915112345678&To=%2B15005550006&Body=let+me+go&OptOutType=STOP"};
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+        CallbackEvent event = read_one(&twilio_callback, stops[i], arena);
+        assert_int_equal(event.status, STATUS_NONE);
+        assert_int_equal(event.suppress, SUPPRESSION_OPT_OUT);
+        assert_true(str_eq(event.email, STR("+4915112345678")));
+    }
+    static const char *const others[] = {
+        "MessageSid=SM1&From=%2B4915112345678&Body=Thank+you", "From=%2B4915112345678&Body=HELP",
+        "From=%2B4915112345678&Body=START", "From=%2B4915112345678", "From=%0a&Body=STOP"};
+    each_is_ignored(&twilio_callback, others, sizeof others / sizeof *others);
+    arena_free(arena);
+}
+
 static void a_key_is_an_auth_token(void **state)
 {
     (void)state;
@@ -120,6 +140,7 @@ int main(void)
         cmocka_unit_test(without_a_signature_or_a_form_it_is_unsigned),
         cmocka_unit_test(each_status_is_what_it_says),
         cmocka_unit_test(an_event_has_the_message_and_the_number),
+        cmocka_unit_test(who_replies_stop_is_suppressed),
         cmocka_unit_test(a_key_is_an_auth_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
