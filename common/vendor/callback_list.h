@@ -12,3 +12,4 @@ extern const VendorCallback postmark_callback;
 extern const VendorCallback resend_callback;
 extern const VendorCallback sparkpost_callback;
 extern const VendorCallback twilio_callback;
+extern const VendorCallback vonage_callback;

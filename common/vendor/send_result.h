@@ -18,7 +18,7 @@ typedef enum SendState {
 // addresses masked.
 typedef struct SendResult {
     SendState state;
-    bool waited; // SEND_UNSENT: its turn never came, which says nothing about the vendor
+    bool waited;      // SEND_UNSENT: its turn never came, which says nothing about the vendor
     ReplyClass reply; // SEND_ANSWERED
     uint32_t retry_after_ms;
     Str code, enhanced, text;

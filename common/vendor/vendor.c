@@ -9,12 +9,13 @@
 #include "common/vendor/ses/ses.h"
 #include "common/vendor/sparkpost/sparkpost.h"
 #include "common/vendor/twilio/twilio.h"
+#include "common/vendor/vonage/vonage.h"
 
 enum { RETRY_AFTER_MAX_S = 86400 };
 
 // The only list of vendors with an HTTP API.
 static const VendorApi *const vendors[] = {&ses_api,    &sendgrid_api,  &mailgun_api, &postmark_api,
-                                           &resend_api, &sparkpost_api, &twilio_api};
+                                           &resend_api, &sparkpost_api, &twilio_api,  &vonage_api};
 
 const VendorApi *vendor_at(size_t n)
 {

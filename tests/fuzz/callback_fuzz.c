@@ -10,7 +10,7 @@
 #include "common/vendor/vendor_callback.h"
 #include "services/webhook-receiver/correlate.h"
 
-enum { VENDORS = 7 };
+enum { VENDORS = 8 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,6 +8,7 @@ import hmac
 import json
 import re
 import secrets
+import time
 import urllib.parse
 
 from tests.harness.vendor_doubles.wire import Answered, Mail, Refused, known, need
@@ -107,9 +108,46 @@ def twilio_reply(signer, url, number, text, **fields):
         urllib.parse.urlencode(form).encode()
 
 
+# ---- Vonage ----
+
+def vonage(double, request):
+    def refused(status):
+        return Refused(200, json.dumps({"message-count": "1", "messages": [{"status": status, "error-text": "refused"}]}))
+    if request.method == "GET":
+        need(request.headers.get("authorization") == "Basic " + base64.b64encode(f"{double.key_id}:{double.secret}".encode()).decode(),
+             lambda text: Refused(401, "{}"), "credential")
+        raise Answered({"value": 10.5, "autoReload": False})
+    need(request.path == "/sms/json", lambda text: Refused(404, "{}"), "no such path")
+    form = form_of(request, lambda text: refused("3"))
+    known(form, ("api_key", "api_secret", "from", "to", "text", "type", "client-ref", "callback", "ttl"), lambda text: refused("3"))
+    if (form.get("api_key"), form.get("api_secret")) != (double.key_id, double.secret):
+        raise refused("4")
+    need(form.get("from") and form.get("to") and form.get("text"), lambda text: refused("2"), "a field is missing")
+    need(NUMBER.match("+" + form["to"]) and len(form["client-ref"]) <= 40, lambda text: refused("3"), "no number, or a long client-ref")
+    need((form["type"] == "unicode") == (not set(form["text"]) <= GSM | GSM_TWICE), lambda text: refused("3"), "type is not that of the text")
+    mail = Mail("vonage", secrets.token_hex(8).upper(), form["from"], ["+" + form["to"]], text=form["text"], headers=form, report_to=form.get("callback", ""))
+    parts = [{"to": form["to"], "message-id": f"{mail.id}{n}", "status": "0", "remaining-balance": "9.9", "message-price": "0.03330000", "network": "26201"}
+             for n in range(segments(form["text"]))]
+    mail.id = parts[0]["message-id"]
+    return mail, 200, json.dumps({"message-count": str(len(parts)), "messages": parts}), {}
+
+
+def vonage_reported(signer, mail, kind, fields):
+    status, code = {"delivered": ("delivered", "0"), "sent": ("accepted", "0"), "bounced": ("failed", "3"), "soft_bounced": ("expired", "8"),
+                    "blocked": ("rejected", "9")}[kind]
+    form = {"msisdn": mail.to[0][1:], "to": mail.sender, "network-code": "26201", "messageId": mail.id, "price": "0.03330000", "status": status,
+            "scts": "2611270100", "err-code": code, "message-timestamp": "2026-11-27 01:00:00", "client-ref": mail.headers["client-ref"],
+            "timestamp": str(int(time.time())), "nonce": secrets.token_hex(8), **fields}
+    text = "".join(f"&{name}={value.replace('&', '_').replace('=', '_')}" for name, value in sorted(form.items()))
+    form["sig"] = hmac.new(signer.key.encode(), text.encode(), hashlib.sha256).hexdigest().upper()
+    return {"Content-Type": "application/x-www-form-urlencoded"}, urllib.parse.urlencode(form).encode()
+
+
 REFUSALS = {
+    "vonage": {"UNAUTHORIZED": (200, {"messages": [{"status": "4", "error-text": "Bad Credentials"}]}), "THROTTLE": (200, {"messages": [{"status": "1", "error-text": "Throttled"}]}),
+               "ERROR": (500, {}), "UNAVAILABLE": (503, {})},
     "twilio": {"UNAUTHORIZED": (401, {"code": 20003, "message": "Authenticate", "status": 401}), "THROTTLE": (429, {"code": 20429, "message": "Too Many Requests", "status": 429}),
                "ERROR": (500, {"code": 20500, "message": "Internal Server Error", "status": 500}), "UNAVAILABLE": (503, {"code": 20503, "message": "Service Unavailable", "status": 503})},
 }
-VENDORS = {"twilio": twilio}
-REPORTS = {"twilio": twilio_reported}
+VENDORS = {"twilio": twilio, "vonage": vonage}
+REPORTS = {"twilio": twilio_reported, "vonage": vonage_reported}

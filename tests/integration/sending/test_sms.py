@@ -212,3 +212,27 @@ def test_a_credential_is_tested_without_sending(world):
                                   STENTOR_CREDENTIAL_DIRS=str(world.pipeline.folder / "credentials"))
     assert done.returncode == 0, done.stderr
     assert len(world.twilio.mails) == before
+
+
+def test_vonage_takes_what_twilio_does_not_and_reports_it(world):
+    """The last of the file: from here on there are two vendors."""
+    vonage = world.vendor("vonage")
+    world.twilio.stop()
+
+    def takes():
+        notification = world.accepted(variables={"name": "Zoë"})
+        world.pipeline.status(notification, wait="sent")
+        return any(mail.headers["client-ref"] == f"{notification}-{attempt}" for mail in vonage.mails for attempt in (1, 2))
+    wait_until(takes, 40, "the second vendor's credential reaching the dispatcher")
+    notification = world.sent(variables={"name": "Zoë", "more": "x" * 200})
+    mail = vonage.mails[-1]
+    assert (mail.headers["client-ref"][:30], mail.sender) == (notification, "SHOP") and mail.text.startswith("Zoë, your code is 4711.")
+    attempt = world.attempt(notification, "sent").attempt
+    assert (attempt.vendor, attempt.vendor_message_id, attempt.segments, attempt.cost_micros, attempt.currency) == ("vonage", mail.id, 4, 133200, "EUR")
+    made = vonage.callback(mail, "delivered")
+    forged = Callback(made.headers, made.body.replace(b"status=delivered", b"status=failed"))
+    wait_until(lambda: world.call(mail.report_to, made)[0] == 200, 20, "the receipt being taken")
+    assert world.call(mail.report_to, forged)[0] == 401
+    assert world.call(mail.report_to.rpartition("/")[0] + "/" + "A" * 32, made)[0] == 401
+    assert world.pipeline.status(notification, wait="delivered")["status"] == "delivered"
+    world.twilio.start()

@@ -7,7 +7,7 @@ static void each_vendor_is_found_by_its_name(void **state)
 {
     (void)state;
     static const char *const names[] = {"ses",    "sendgrid",  "mailgun", "postmark",
-                                        "resend", "sparkpost", "twilio"};
+                                        "resend", "sparkpost", "twilio",  "vonage"};
     size_t count = 0;
     for (; vendor_at(count) != NULL; count++) {
         const VendorApi *api = vendor_at(count);
