@@ -5,13 +5,15 @@
 #include "common/vendor/vendor_text.h"
 #include "common/vendor/vonage/vonage.h"
 
-static const char *const NEEDS[] = {"from", NULL};
+static const char *const needs[] = {"from", NULL};
+static const char *const optional[] = {"from_urgent", NULL};
 
 const VendorApi vonage_api = {
     .name = "vonage",
     .channel = CHANNEL_SMS,
     .base_url = "https://rest.nexmo.com",
-    .needs = NEEDS,
+    .needs = needs,
+    .settings = optional,
     .needs_id = true,
     .message_max = FORM_BYTES_MAX,
     .recipients_max = 1,
