@@ -310,7 +310,9 @@ static void read_choice(Vendors *vendors, const RouteChoice *choice, Job *job)
         choice->route != NULL ? arena_cstr(job->delivery->arena, str_from(choice->route->key)) : "";
     for (size_t i = 0; i < choice->count; i++) {
         VendorPlace *place = vendors_place_in_use(vendors, choice->picks[i].credential);
-        if (place != NULL) {
+        // The first one's suspension makes the mail wait; behind it, it would be a fallback.
+        bool suspended = choice->picks[i].standing == STANDING_DISABLED;
+        if (place != NULL && (route->count == 0 || !suspended)) {
             route->targets[route->count++] = place;
         }
     }

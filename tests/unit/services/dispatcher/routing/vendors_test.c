@@ -427,6 +427,18 @@ static void an_operators_suspension_is_obeyed_until_it_ends(void **state)
     assert_string_equal(order(stage), "postmark");
 }
 
+// Such a route leaves vendors that fail in their order, and a mail may move on within its claim.
+static void a_suspended_vendor_is_no_fallback_of_a_route_that_ignores_open_breakers(void **state)
+{
+    Stage *stage = *state;
+    fresh(stage);
+    stage->fallback_on = text("unsent");
+    put_route(stage, "postmark sendgrid", "");
+    put_health(stage, "acme", "sendgrid", STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_DISABLED, 0);
+    (void)choose(stage);
+    assert_string_equal(order(stage), "postmark");
+}
+
 static void the_smtp_server_can_be_suspended_without_a_route(void **state)
 {
     Stage *stage = *state;
@@ -593,6 +605,7 @@ int main(void)
         ON_STAGE(what_another_replica_found_counts_here),
         ON_STAGE(a_degraded_vendor_goes_last_where_the_route_falls_back_on_it),
         ON_STAGE(an_operators_suspension_is_obeyed_until_it_ends),
+        ON_STAGE(a_suspended_vendor_is_no_fallback_of_a_route_that_ignores_open_breakers),
         ON_STAGE(the_smtp_server_can_be_suspended_without_a_route),
         ON_STAGE(what_may_have_been_sent_is_bound_to_its_vendor),
         ON_STAGE(a_vendor_that_knows_keys_gets_the_same_key_and_the_same_attempt),
