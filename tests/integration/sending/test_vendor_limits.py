@@ -159,7 +159,7 @@ def test_the_account_s_own_quota_is_kept(pipeline):
         pipeline.post(body)
         wait_until(lambda: len(ses.mails) == 40, 60, "all mails at the vendor")
         assert not ses.refused
-        assert most_in_a_second(ses.mails.times) <= 10 * 1.2 + 2
+        assert most_in_a_second(ses.mails.times) <= 20  # 10/s, in bursts where the machine is busy; without the quota all 40 at once
     finally:
         own.close()
 
