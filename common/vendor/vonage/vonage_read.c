@@ -9,7 +9,7 @@ enum { PARTS_MAX = 100 };
 // clang-format off
 static const VendorRow ROWS[] = {
     {"1",  SEND_ANSWERED, REPLY_THROTTLED,   0},
-    {"5",  SEND_ANSWERED, REPLY_RETRY,       0}, // internal
+    {"5",  SEND_UNKNOWN,  REPLY_RETRY,       0}, // internal: it may have been handled
     {"10", SEND_ANSWERED, REPLY_THROTTLED,   0}, // too many connections
     {"7",  SEND_ANSWERED, REPLY_BAD_ADDRESS, 0}, // barred
     {"33", SEND_ANSWERED, REPLY_BAD_ADDRESS, 0}, // deactivated
@@ -37,7 +37,20 @@ static void read_parts(const json_t *parts, Arena *arena, SendResult *ret)
     ret->currency = ret->cost_micros > 0 ? STR("EUR") : STR_EMPTY;
 }
 
-// Every answer that says something is a 200; the first part's status stands for all.
+// Were all parts taken, or none? What went out in part must not be sent again as if it had not.
+static bool parts_agree(const json_t *parts)
+{
+    bool first = str_eq(vendor_member_text(json_array_get(parts, 0), "status"), STR("0"));
+    for (size_t i = 1; i < json_array_size(parts); i++) {
+        Str status = vendor_member_text(json_array_get(parts, i), "status");
+        if (str_eq(status, STR("0")) != first) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Every answer that says something is a 200; the first part's status is the reason of all.
 void vonage_read(const VendorAnswer *answer, Arena *arena, SendResult *ret)
 {
     vendor_read_status(answer, arena, ret);
@@ -50,6 +63,9 @@ void vonage_read(const VendorAnswer *answer, Arena *arena, SendResult *ret)
     if (status.len == 0 || json_array_size(parts) > PARTS_MAX) {
         vendor_read_as(SEND_UNKNOWN, REPLY_RETRY, ret);
         ret->text = STR("the answer does not say whether the message was taken");
+    } else if (!parts_agree(parts)) {
+        vendor_read_as(SEND_UNKNOWN, REPLY_RETRY, ret);
+        ret->text = STR("some parts of the message were taken, others refused");
     } else if (str_eq(status, STR("0"))) {
         read_parts(parts, arena, ret);
     } else {
