@@ -462,7 +462,8 @@ static bool has_vendor(Job *job, const JobOpening *opening, const char *address,
             route->name[0] == '\0'
                 ? arena_printf(
                       job->delivery->arena,
-                      "no vendor of channel %s has a credential (HINT: stentor credential put)",
+                      "no vendor of channel %s has a credential (HINT: stentor credential put "
+                      "VENDOR NAME)",
                       channel_name((Channel)job->rendered->channel))
                 : arena_printf(
                       job->delivery->arena,
@@ -619,6 +620,16 @@ static Ladder ladder_of(const Job *job, const JobRules *rules)
     return ladder;
 }
 
+// Of ISO 4217; the ledger takes no other.
+static bool is_currency(Str text)
+{
+    bool good = text.len == 3;
+    for (size_t i = 0; good && i < text.len; i++) {
+        good = text.ptr[i] >= 'A' && text.ptr[i] <= 'Z';
+    }
+    return good;
+}
+
 // What the row says of the vendor and its answer.
 static void note_result(Job *job, const SendResult *result, int64_t now_us)
 {
@@ -649,8 +660,9 @@ static void note_result(Job *job, const SendResult *result, int64_t now_us)
         result->state == SEND_ANSWERED ? str_from(classes[result->reply]) : STR_EMPTY;
     row->next_step = STR_EMPTY;
     row->segments = result->segments <= INT16_MAX ? result->segments : INT16_MAX;
-    row->cost_micros = result->currency.len == 3 ? result->cost_micros : 0;
-    row->currency = row->cost_micros > 0 ? recordable(arena, result->currency) : STR_EMPTY;
+    bool priced = result->cost_micros > 0 && is_currency(result->currency);
+    row->cost_micros = priced ? result->cost_micros : 0;
+    row->currency = priced ? recordable(arena, result->currency) : STR_EMPTY;
 }
 
 const SendResult *job_keep_result(const Job *job, const SendResult *result)

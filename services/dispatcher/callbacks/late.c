@@ -32,7 +32,7 @@ static void drop_foreign(Dispatcher *dispatcher, const LateEvent *event)
             log_int("count", dispatcher->foreign), log_text("tenant", event->status->meta->tenant),
             log_text("vendor", event->status->attempt->vendor),
             log_text("message", event->status->attempt->vendor_message_id),
-            log_text("hint", "STENTOR_DISPATCHER_KEEP_FOREIGN makes dead letters of them"));
+            log_text("hint", "STENTOR_DISPATCHER_KEEP_FOREIGN=true makes dead letters of them"));
         dispatcher->foreign_logged_us = now_us;
         dispatcher->foreign = 0;
     }
