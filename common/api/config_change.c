@@ -87,3 +87,28 @@ void config_change_run(ConfigChange *change)
         config_read(change->bus, subject, arena, on_read, change);
     }
 }
+
+// ---- removing ----
+
+static bool make_nothing(ConfigChange *change, Str there, const ProtobufCMessage **ret)
+{
+    *ret = NULL;
+    if (there.len == 0) {
+        change->missing(change->call);
+    }
+    return there.len > 0;
+}
+
+void config_change_answer_removed(ConfigChange *change, Str payload)
+{
+    (void)payload;
+    http_respond(change->call->http, 204, "application/json", STR_EMPTY);
+}
+
+void config_change_remove(ConfigChange *change, void (*missing)(ApiCall *call))
+{
+    change->make = make_nothing;
+    change->missing = missing;
+    change->answer = config_change_answer_removed;
+    config_change_run(change);
+}

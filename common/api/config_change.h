@@ -27,6 +27,7 @@ struct ConfigChange {
     // It is stored, or stood there already; payload empty: it is removed. The answer has its entity
     // tag.
     void (*answer)(ConfigChange *change, Str payload);
+    void (*missing)(ApiCall *call); // of config_change_remove()
     Precondition needs;
     Str stands; // from `make` on: what is to be replaced, and its sequence
     uint64_t replaces;
@@ -36,5 +37,10 @@ struct ConfigChange {
 ConfigChange *config_change_new(ApiCall *call, size_t size, Bus *bus, const char *kind, Str key);
 // Leads to exactly one answer.
 void config_change_run(ConfigChange *change);
+// Removes the entry, with 204; missing: answers that there is none. In the place of make, answer and
+// config_change_run().
+void config_change_remove(ConfigChange *change, void (*missing)(ApiCall *call));
+// An `answer`: 204, for what decides itself whether it removes.
+void config_change_answer_removed(ConfigChange *change, Str payload);
 // What `make` promised. message NULL: removes it; the same as what stands: nothing is stored.
 void config_change_write(ConfigChange *change, const ProtobufCMessage *message);

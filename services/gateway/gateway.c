@@ -223,6 +223,20 @@ static void begin_stop(void *state)
 
 // ---- life ----
 
+static void build_files(Gateway *g, const GatewayOptions *o)
+{
+    g->assets_api = (AssetsApi){service_bus(g->service), g->assets, g->objects, g->public_url};
+    assets_api_add(&g->api, &g->assets_api);
+    g->attachments = (AttachmentsApi){
+        .objects = g->objects,
+        .master = service_master_key(g->service),
+        .places = g->places,
+        .bytes_max = o->attachment_max,
+    };
+    attachments_api_add(&g->api, &g->attachments);
+    assets_public_init(&g->assets_public, g->objects, g->assets, service_metrics(g->service));
+}
+
 static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet delivered)
 {
     Bus *bus = service_bus(g->service);
@@ -275,16 +289,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     g->mail_domains = mail_domains_api_new(bus);
     mail_domains_api_add(&g->api, g->mail_domains);
     vendors_api_add(&g->api, &g->vendors);
-    g->assets_api = (AssetsApi){bus, g->assets, g->objects, g->public_url};
-    assets_api_add(&g->api, &g->assets_api);
-    g->attachments = (AttachmentsApi){
-        .objects = g->objects,
-        .master = service_master_key(g->service),
-        .places = g->places,
-        .bytes_max = o->attachment_max,
-    };
-    attachments_api_add(&g->api, &g->attachments);
-    assets_public_init(&g->assets_public, g->objects, g->assets, service_metrics(g->service));
+    build_files(g, o);
 }
 
 static void build_preferences(Gateway *g)

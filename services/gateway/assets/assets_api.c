@@ -277,30 +277,18 @@ static void put_asset(ApiCall *call)
 
 // ---- removing ----
 
-static bool make_nothing(ConfigChange *base, Str there, const ProtobufCMessage **ret)
+static void answer_missing(ApiCall *call)
 {
-    *ret = NULL;
-    if (there.len == 0) {
-        answer_unknown(base->call, base->key);
-    }
-    return there.len > 0;
-}
-
-static void answer_deleted(ConfigChange *base, Str payload)
-{
-    (void)payload;
-    http_respond(base->call->http, 204, "application/json", STR_EMPTY);
+    answer_unknown(call, call->params[0]);
 }
 
 static void delete_asset(ApiCall *call)
 {
     Change *change = new_change(call);
-    change->base.make = make_nothing;
-    change->base.answer = answer_deleted;
     if (asset_is_name(call->params[0])) {
-        config_change_run(&change->base);
+        config_change_remove(&change->base, answer_missing);
     } else {
-        answer_unknown(call, call->params[0]);
+        answer_missing(call);
     }
 }
 

@@ -329,21 +329,6 @@ static void answer_put(ConfigChange *base, Str payload)
         show(&change->entry, base->call->http->arena));
 }
 
-static bool make_nothing(ConfigChange *base, Str there, const ProtobufCMessage **ret)
-{
-    *ret = NULL;
-    if (there.len == 0) {
-        answer_unknown(base->call);
-    }
-    return there.len > 0;
-}
-
-static void answer_deleted(ConfigChange *base, Str payload)
-{
-    (void)payload;
-    http_respond(base->call->http, 204, "application/json", STR_EMPTY);
-}
-
 // NULL: answered.
 static Change *new_change(ApiCall *call)
 {
@@ -382,9 +367,7 @@ static void delete_domain(ApiCall *call)
 {
     Change *change = new_change(call);
     if (change != NULL) {
-        change->base.make = make_nothing;
-        change->base.answer = answer_deleted;
-        config_change_run(&change->base);
+        config_change_remove(&change->base, answer_unknown);
     }
 }
 

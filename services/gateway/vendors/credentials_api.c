@@ -425,12 +425,6 @@ static bool make_deleted(ConfigChange *base, Str there, const ProtobufCMessage *
                "only a staged or revoked one is deleted; revoke it first");
 }
 
-static void answer_deleted(ConfigChange *base, Str payload)
-{
-    (void)payload;
-    http_respond(base->call->http, 204, "application/json", STR_EMPTY);
-}
-
 static void run(
     ApiCall *call, bool (*make)(ConfigChange *change, Str there, const ProtobufCMessage **ret),
     void (*answer)(ConfigChange *change, Str payload))
@@ -458,7 +452,7 @@ static void revoke_credential(ApiCall *call)
 
 static void delete_credential(ApiCall *call)
 {
-    run(call, make_deleted, answer_deleted);
+    run(call, make_deleted, config_change_answer_removed);
 }
 
 static const ApiRoute ROUTES[] = {

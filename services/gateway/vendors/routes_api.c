@@ -347,28 +347,11 @@ static void put_route(ApiCall *call)
     }
 }
 
-static bool make_nothing(ConfigChange *base, Str there, const ProtobufCMessage **ret)
-{
-    *ret = NULL;
-    if (there.len == 0) {
-        answer_unknown(base->call);
-    }
-    return there.len > 0;
-}
-
-static void answer_deleted(ConfigChange *base, Str payload)
-{
-    (void)payload;
-    http_respond(base->call->http, 204, "application/json", STR_EMPTY);
-}
-
 static void delete_route(ApiCall *call)
 {
     ConfigChange *change = entry_change_new(call, sizeof *change, "route", call->params[0]);
-    change->make = make_nothing;
-    change->answer = answer_deleted;
     if (routing_is_name(change->key, ROUTE_NAME_MAX)) {
-        config_change_run(change);
+        config_change_remove(change, answer_unknown);
     } else {
         answer_unknown(call);
     }
