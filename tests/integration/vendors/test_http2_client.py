@@ -1,46 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """common/http2 against a real server (node): what the client says about each request is what the server knows."""
 import json
-import os
-import pathlib
 import socket
 import ssl
-import subprocess
 import time
 
 import pytest
 
 from tests.harness.length import amount
+from tests.harness.vendor_doubles.probe import HttpProbe
 from tests.harness.processes import free_port
 from tests.harness.vendor_doubles.chaos import Chaos, Dns
 from tests.harness.vendor_doubles.h2 import H2
 
-PROGRAM = pathlib.Path(os.environ["STENTOR_BIN"]).parent / "tests" / "http2_probe"
 
-
-class Probe:
-    """Calls of the client, by the program tests/probes/http2_probe.c."""
-
-    def __init__(self, server, *options, allow="allow=loopback"):
-        self.child = subprocess.Popen([PROGRAM, allow, f"ca={server.ca}", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.next = 1
-
-    def post(self, url, count=1, **more):
-        """(calls in the order of their ids, the sum)."""
-        self.child.stdin.write(json.dumps({"url": url, "count": count, "first": self.next, **more}) + "\n")
-        self.child.stdin.flush()
-        self.next += count
-        calls = []
-        while not (line := json.loads(self.child.stdout.readline())).get("done"):
-            calls.append(line)
-        return sorted(calls, key=lambda call: call["id"]), line
-
-    def one(self, url, **more):
-        return self.post(url, **more)[0][0]
-
-    def stop(self):
-        self.child.stdin.close()
-        assert self.child.wait(30) == 0
+def new_probe(server, *options, allow="allow=loopback"):
+    return HttpProbe("http2_probe", allow, f"ca={server.ca}", *options, first=1)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +28,7 @@ def server(tmp_path_factory):
 @pytest.fixture
 def probe(server):
     server.forget()
-    probe = Probe(server)
+    probe = new_probe(server)
     yield probe
     probe.stop()
 
@@ -98,7 +73,7 @@ def test_one_stream_until_the_first_answer_then_many_on_a_few_connections(server
 
 def test_the_servers_limit_is_obeyed(server, tmp_path_factory):
     narrow = H2(tmp_path_factory.mktemp("narrow"), max_streams=7)
-    probe = Probe(narrow, "connections=2")
+    probe = new_probe(narrow, "connections=2")
     calls, total = probe.post(narrow.url("/slow"), count=40, parallel=40)
     seen = narrow.seen()
     assert total["answered"] == 40 and seen["together"] <= 7 and seen["connections"] <= 2 and seen["refused"] == 0
@@ -108,7 +83,7 @@ def test_the_servers_limit_is_obeyed(server, tmp_path_factory):
 
 def test_of_those_that_wait_the_lowest_lane_goes_first(server):
     server.forget()
-    probe = Probe(server, "streams=1", "connections=1")
+    probe = new_probe(server, "streams=1", "connections=1")
     calls, _ = probe.post(server.url("/ok"), count=12, parallel=12, lanes=4)  # of id N: N % 4
     assert server.seen()["taken"] == [4, 8, 12, 1, 5, 9, 2, 6, 10, 3, 7, 11] and len(calls) == 12
     probe.stop()
@@ -178,7 +153,7 @@ def test_cancelled_calls_end_and_the_others_are_answered(server, probe):
 
 
 def test_a_server_that_falls_silent_is_found_by_a_ping(server):
-    probe = Probe(server, "ping_ms=300", "pong_ms=500")
+    probe = new_probe(server, "ping_ms=300", "pong_ms=500")
     assert probe.one(server.url("/ok"))["status"] == 200
     server.freeze()
     try:
@@ -192,7 +167,7 @@ def test_a_server_that_falls_silent_is_found_by_a_ping(server):
 
 def test_an_old_connection_is_left(server):
     server.forget()
-    probe = Probe(server, "life_s=1")
+    probe = new_probe(server, "life_s=1")
     probe.one(server.url("/ok"))
     time.sleep(2)
     assert probe.one(server.url("/ok"))["status"] == 200 and server.seen()["connections"] == 2
@@ -205,7 +180,7 @@ def test_an_old_connection_is_left(server):
     ({}, "http://127.0.0.1:1/x", "blocked", "config", "https"), ({"allow": "allow=none"}, "https://127.0.0.1/x", "blocked", "config", "loopback"),
     ({}, "https://169.254.169.254/x", "blocked", "config", "metadata"), ({}, "https://user@127.0.0.1/x", "blocked", "config", "user")])
 def test_the_guard_is_asked(server, options, url, failure, kind, text):
-    probe = Probe(server, **options)
+    probe = new_probe(server, **options)
     call = probe.one(url)
     assert (call["certainty"], call["failure"], call["kind"]) == ("unsent", failure, kind) and text in call["text"], call
     probe.stop()
@@ -218,7 +193,7 @@ def test_nothing_listens(server, probe):
 
 def test_a_server_that_does_not_speak_http2(server, probe, tmp_path_factory):
     old = Chaos(tmp_path_factory.mktemp("old"))
-    other = Probe(old)
+    other = new_probe(old)
     call = other.one(old.url("/ok"))
     assert (call["certainty"], call["failure"], call["kind"]) == ("unsent", "tls", "config") and "HTTP/2" in call["text"], call
     assert old.taken == []
@@ -236,7 +211,7 @@ def test_a_server_that_says_no_settings(server, tmp_path_factory):
     context.load_cert_chain(folder / "server.pem", folder / "server.key")
     context.set_alpn_protocols(["h2"])
     listener = socket.create_server(("127.0.0.1", 0))
-    probe = Probe(silent, "connect_ms=500")
+    probe = new_probe(silent, "connect_ms=500")
     probe.child.stdin.write(json.dumps({"url": f"https://127.0.0.1:{listener.getsockname()[1]}/x", "count": 1, "first": 1, "whole_ms": 2000}) + "\n")
     probe.child.stdin.flush()
     connection = context.wrap_socket(listener.accept()[0], server_side=True)
@@ -256,7 +231,7 @@ def test_names_are_resolved_checked_and_pinned(server, tmp_path_factory):
     dns = Dns(tmp_path_factory.mktemp("dns"), {"one.vendor.test": ["127.0.0.1"], "mixed.vendor.test": ["127.0.0.1", "10.0.0.5"],
                                                "dead.vendor.test": ["127.0.0.77", "127.0.0.1"]})
     server.forget()
-    probe = Probe(server, f"dns={dns.address}")
+    probe = new_probe(server, f"dns={dns.address}")
     assert probe.one(server.url("/ok", "one.vendor.test"))["status"] == 200
     assert server.seen()["headers"][":authority"] == f"one.vendor.test:{server.port}"
     mixed = probe.one(server.url("/ok", "mixed.vendor.test"))

@@ -1,42 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """common/http/client against a server that misbehaves and a real DNS server: what it says about each request is what the server knows."""
-import json
-import os
-import pathlib
-import subprocess
 import time
 
 import pytest
 
 from tests.harness.vendor_doubles.chaos import Chaos, Dns
 from tests.harness.length import amount
+from tests.harness.vendor_doubles.probe import HttpProbe
 
-PROGRAM = pathlib.Path(os.environ["STENTOR_BIN"]).parent / "tests" / "http_probe"
 
-
-class Probe:
-    """Calls of the client, by the program tests/probes/http_probe.c."""
-
-    def __init__(self, *options):
-        self.child = subprocess.Popen([PROGRAM, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.next = 0
-
-    def post(self, url, count=1, **more):
-        """(calls in the order of their ids, the sum)."""
-        self.child.stdin.write(json.dumps({"url": url, "count": count, "first": self.next, **more}) + "\n")
-        self.child.stdin.flush()
-        self.next += count
-        calls = []
-        while not (line := json.loads(self.child.stdout.readline())).get("done"):
-            calls.append(line)
-        return sorted(calls, key=lambda call: call["id"]), line
-
-    def one(self, url, **more):
-        return self.post(url, **more)[0][0]
-
-    def stop(self):
-        self.child.stdin.close()
-        assert self.child.wait(30) == 0
+def new_probe(*options):
+    return HttpProbe("http_probe", *options)
 
 
 @pytest.fixture(scope="module", params=["plain", "tls"])
@@ -48,7 +22,7 @@ def chaos(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def probe(chaos):
-    probe = Probe("guard=origin", "allow=loopback", *([f"ca={chaos.ca}"] if chaos.context else []))
+    probe = new_probe("guard=origin", "allow=loopback", *([f"ca={chaos.ca}"] if chaos.context else []))
     yield probe
     probe.stop()
 
@@ -105,7 +79,7 @@ def test_nothing_is_sent_where_nothing_can_be(chaos, probe):
     refused = probe.one(chaos.url("/ok").replace(str(chaos.port), str(listener.port)))
     assert (refused["certainty"], refused["failure"]) == ("unsent", "connect")
     if chaos.context:
-        wrong = Probe("guard=origin", "allow=loopback")  # the authority is not one of the system's
+        wrong = new_probe("guard=origin", "allow=loopback")  # the authority is not one of the system's
         call = wrong.one(chaos.url("/ok"))
         assert (call["certainty"], call["failure"], call["kind"]) == ("unsent", "tls", "config")
         wrong.stop()
@@ -150,7 +124,7 @@ def tls(tmp_path_factory):
 
 
 def test_a_name_is_asked_once_however_many_wait(dns, tls):
-    probe = Probe("guard=tenant", "allow=loopback", f"dns={dns.address}", f"ca={tls.ca}")
+    probe = new_probe("guard=tenant", "allow=loopback", f"dns={dns.address}", f"ca={tls.ca}")
     calls, _ = probe.post(tls.url("/ok", "one.vendor.test"), count=40, parallel=20)
     assert {call["certainty"] for call in calls} == {"answered"}
     assert dns.queries("one.vendor.test") == 1
@@ -159,7 +133,7 @@ def test_a_name_is_asked_once_however_many_wait(dns, tls):
 
 
 def test_a_name_with_one_denied_address_is_refused(dns, tls):
-    probe = Probe("guard=tenant", "allow=loopback", f"dns={dns.address}", f"ca={tls.ca}")
+    probe = new_probe("guard=tenant", "allow=loopback", f"dns={dns.address}", f"ca={tls.ca}")
     before = len(tls.taken)
     for name in ("mixed.vendor.test", "mixed6.vendor.test"):
         call = probe.one(tls.url("/ok", name))
@@ -167,13 +141,13 @@ def test_a_name_with_one_denied_address_is_refused(dns, tls):
     assert "private" in probe.one(tls.url("/ok", "mixed.vendor.test"))["text"]
     assert len(tls.taken) == before
     probe.stop()
-    strict = Probe("guard=tenant", f"dns={dns.address}", f"ca={tls.ca}")
+    strict = new_probe("guard=tenant", f"dns={dns.address}", f"ca={tls.ca}")
     assert strict.one(tls.url("/ok", "one.vendor.test"))["failure"] == "blocked"
     strict.stop()
 
 
 def test_an_address_that_changes_is_checked_again_and_the_connection_goes_where_the_check_was(dns, tls):
-    probe = Probe("guard=tenant", "allow=loopback", f"dns={dns.address}", f"ca={tls.ca}", "idle_s=1")
+    probe = new_probe("guard=tenant", "allow=loopback", f"dns={dns.address}", f"ca={tls.ca}", "idle_s=1")
     url = tls.url("/ok", "moves.vendor.test")
     assert probe.one(url)["certainty"] == "answered"
     dns.set({"moves.vendor.test": ["10.0.0.5"]})
@@ -187,7 +161,7 @@ def test_an_address_that_changes_is_checked_again_and_the_connection_goes_where_
 
 
 def test_a_name_that_is_not_there_or_is_slow_is_unsent(dns, tls):
-    probe = Probe("guard=origin", "allow=loopback", f"dns={dns.address}", f"ca={tls.ca}")
+    probe = new_probe("guard=origin", "allow=loopback", f"dns={dns.address}", f"ca={tls.ca}")
     none = probe.one(tls.url("/ok", "none.vendor.test"))
     assert (none["certainty"], none["failure"], none["kind"]) == ("unsent", "dns", "transient")
     probe.one(tls.url("/ok", "none.vendor.test"))
@@ -199,14 +173,14 @@ def test_a_name_that_is_not_there_or_is_slow_is_unsent(dns, tls):
 
 def test_the_next_address_is_tried_after_one_that_does_not_connect(dns, tls):
     dns.set({"dead.vendor.test": ["127.0.0.1", "127.0.0.77"]})
-    probe = Probe("guard=origin", "allow=loopback", f"dns={dns.address}", f"ca={tls.ca}", "idle_s=1")
+    probe = new_probe("guard=origin", "allow=loopback", f"dns={dns.address}", f"ca={tls.ca}", "idle_s=1")
     certainties = [probe.one(tls.url("/ok", "dead.vendor.test"))["certainty"] for _ in range(3)]
     assert certainties[-1] == "answered" and "unknown" not in certainties
     probe.stop()
 
 
 def test_a_url_that_is_not_allowed_never_gets_to_dns(dns):
-    probe = Probe("guard=tenant", f"dns={dns.address}")
+    probe = new_probe("guard=tenant", f"dns={dns.address}")
     for url in ("http://one.vendor.test/", "https://127.0.0.1/", "https://2130706433/", "https://user@one.vendor.test/", "https://localhost/"):
         call = probe.one(url)
         assert (call["certainty"], call["failure"]) == ("unsent", "blocked"), url
