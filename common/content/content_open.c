@@ -4,33 +4,11 @@
 #include "common/codec/body.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/events/kinds.h"
 #include "common/events/sealed.h"
 #include "common/model/template_key.h"
 #include "common/session/config_get.h"
 #include "stentor/v1/config.pb-c.h"
-
-static const ProtobufCMessageDescriptor *descriptor_of(Channel channel)
-{
-    switch (channel) {
-    case CHANNEL_EMAIL:
-        return &stentor__v1__email_content__descriptor;
-    case CHANNEL_SMS:
-        return &stentor__v1__sms_content__descriptor;
-    case CHANNEL_WHATSAPP:
-        return &stentor__v1__whatsapp_content__descriptor;
-    case CHANNEL_PUSH:
-        return &stentor__v1__push_content__descriptor;
-    case CHANNEL_INAPP:
-        return &stentor__v1__inapp_content__descriptor;
-    case CHANNEL_VOICE:
-        return &stentor__v1__voice_content__descriptor;
-    case CHANNEL_NONE:
-    case CHANNEL_WEBHOOK:
-    case CHANNEL_COUNT:
-        break;
-    }
-    return NULL;
-}
 
 // ---- what it was compressed against ----
 
@@ -140,7 +118,7 @@ static const Stentor__V1__Address *open_address(
 bool content_open(
     ContentSession *s, const Stentor__V1__Rendered *event, ContentOpened *ret, Error *err)
 {
-    const ProtobufCMessageDescriptor *type = descriptor_of((Channel)event->channel);
+    const ProtobufCMessageDescriptor *type = event_type_of_content((Channel)event->channel);
     Str tenant = str_from(event->meta->tenant);
     if (type == NULL) {
         return error_set(err, ERROR_PERMANENT, "its channel has no content");

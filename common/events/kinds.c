@@ -47,3 +47,26 @@ const ProtobufCMessageDescriptor *event_type_of_subject(Str subject)
     bool command = str_starts(subject, STR("evt.")) && str_ends(subject, STR(".notify"));
     return command ? &stentor__v1__notify_command__descriptor : NULL;
 }
+
+const ProtobufCMessageDescriptor *event_type_of_content(Channel channel)
+{
+    switch (channel) {
+    case CHANNEL_EMAIL:
+        return &stentor__v1__email_content__descriptor;
+    case CHANNEL_SMS:
+        return &stentor__v1__sms_content__descriptor;
+    case CHANNEL_WHATSAPP:
+        return &stentor__v1__whatsapp_content__descriptor;
+    case CHANNEL_PUSH:
+        return &stentor__v1__push_content__descriptor;
+    case CHANNEL_INAPP:
+        return &stentor__v1__inapp_content__descriptor;
+    case CHANNEL_VOICE:
+        return &stentor__v1__voice_content__descriptor;
+    case CHANNEL_NONE:
+    case CHANNEL_WEBHOOK:
+    case CHANNEL_COUNT:
+        break;
+    }
+    return NULL;
+}

@@ -34,9 +34,9 @@ typedef struct VendorAttachment {
     Str bytes;
 } VendorAttachment;
 
-// One mail, or one message of another channel, for one recipient: there `to.address` is a phone
-// number, `text` all of its content, and what only mails have is empty. Texts are UTF-8 and were
-// checked: addresses are mailboxes, no value holds a line break.
+// One mail, or one message of another channel, for one recipient: there `to.address` is the
+// channel's address (a phone number, a device's token), and what only mails have is empty. Texts
+// are UTF-8 and were checked: addresses are the channel's, no value of a mail holds a line break.
 typedef struct VendorMail {
     Str tenant, notification_id; // "ntf_..."
     int32_t attempt;
@@ -59,8 +59,12 @@ typedef struct VendorMail {
     Str callback_url;      // where the vendor reports this very attempt; empty: no public address
     int64_t expires_at_us; // 0: never
     int64_t since_us;      // for `ask`: it was not sent before; 0: not known
-    Str data; // of a push, whose title is `subject`, body `text`, device's token `to.address`: a
-              // JSON object, or empty
+    Str data;      // of a push, whose title is `subject` and body `text`: a JSON object, or empty
+    Str locale;    // "de-AT": of WhatsApp and voice, whose script is `text`
+    Str reference; // of WhatsApp: the name of the vendor's template, with its parameters; empty:
+                   // `text` is free text
+    const Str *parameters;
+    size_t parameter_count;
 } VendorMail;
 
 // A credential, read from where its reference points. `settings` are its other words: "region",

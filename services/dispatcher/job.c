@@ -8,6 +8,7 @@
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/codec/suppressed.h"
+#include "common/events/kinds.h"
 #include "common/events/sealed.h"
 #include "common/model/rules/mail_provider.h"
 #include "services/dispatcher/routing/vendor_mail.h"
@@ -523,12 +524,12 @@ static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *pre
 }
 
 // A message of a channel other than e-mail, for a vendor's HTTP API. false: as make_mail().
-static bool make_text(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
+static bool make_message(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
 {
     Error err = {0};
     bool wait = false;
-    const Stentor__V1__SmsContent *content = (const void *)open_content(
-        job, opening, prefix, &stentor__v1__sms_content__descriptor, &err);
+    const ProtobufCMessage *content = open_content(
+        job, opening, prefix, event_type_of_content((Channel)job->rendered->channel), &err);
     const Stentor__V1__Address *to = content != NULL ? open_address(job, opening, &err) : NULL;
     if (to == NULL) {
         decide(job, "unreadable_content", str_from(err.text), true, opening->now_us);
@@ -541,14 +542,14 @@ static bool make_text(Job *job, const JobOpening *opening, const BodyPrefix *pre
         return !wait;
     }
     job->mail.to = arena_str(job->delivery->arena, str_from(to->address));
-    job->mail.content = vendor_mail_text(job, str_from(content->text));
+    job->mail.content = vendor_mail_message(job, content);
     return true;
 }
 
 static bool is_carried(const JobOpening *opening, int channel)
 {
     return channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL ||
-           (channel == STENTOR__V1__CHANNEL__CHANNEL_SMS && opening->vendors != NULL);
+           (event_type_of_content((Channel)channel) != NULL && opening->vendors != NULL);
 }
 
 bool job_open(Job *job, const JobOpening *opening)
@@ -582,7 +583,7 @@ bool job_open(Job *job, const JobOpening *opening)
     }
     return rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL
                ? make_mail(job, opening, prefix)
-               : make_text(job, opening, prefix);
+               : make_message(job, opening, prefix);
 }
 
 // ---- the ledger's answer ----

@@ -94,7 +94,61 @@ VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime)
     return mail;
 }
 
-VendorMail *vendor_mail_text(const Job *job, Str text)
+static void add_card(
+    VendorMail *mail, const char *title, const char *body, const char *data_json, Arena *arena)
+{
+    mail->subject = arena_str(arena, str_from(title));
+    mail->text = arena_str(arena, str_from(body));
+    mail->data = arena_str(arena, str_from(data_json));
+}
+
+static void add_whatsapp(
+    VendorMail *mail, const Stentor__V1__WhatsappContent *content, Arena *arena)
+{
+    Str *parameters = arena_array(arena, content->n_parameters, sizeof *parameters);
+    for (size_t i = 0; i < content->n_parameters; i++) {
+        parameters[i] = arena_str(arena, str_from(content->parameters[i]));
+    }
+    mail->text = arena_str(arena, str_from(content->text));
+    mail->locale = arena_str(arena, str_from(content->locale));
+    mail->reference = arena_str(arena, str_from(content->reference));
+    mail->parameters = parameters;
+    mail->parameter_count = content->n_parameters;
+}
+
+static void add_content(
+    VendorMail *mail, Channel channel, const ProtobufCMessage *content, Arena *arena)
+{
+    const Stentor__V1__SmsContent *sms = (const void *)content;
+    const Stentor__V1__PushContent *push = (const void *)content;
+    const Stentor__V1__InappContent *inapp = (const void *)content;
+    const Stentor__V1__VoiceContent *voice = (const void *)content;
+    switch (channel) {
+    case CHANNEL_SMS:
+        mail->text = arena_str(arena, str_from(sms->text));
+        break;
+    case CHANNEL_WHATSAPP:
+        add_whatsapp(mail, (const void *)content, arena);
+        break;
+    case CHANNEL_PUSH:
+        add_card(mail, push->title, push->body, push->data_json, arena);
+        break;
+    case CHANNEL_INAPP:
+        add_card(mail, inapp->title, inapp->body, inapp->data_json, arena);
+        break;
+    case CHANNEL_VOICE:
+        mail->text = arena_str(arena, str_from(voice->script));
+        mail->locale = arena_str(arena, str_from(voice->locale));
+        break;
+    case CHANNEL_EMAIL:
+    case CHANNEL_WEBHOOK:
+    case CHANNEL_NONE:
+    case CHANNEL_COUNT:
+        break;
+    }
+}
+
+VendorMail *vendor_mail_message(const Job *job, const ProtobufCMessage *content)
 {
     Arena *arena = job->delivery->arena;
     VendorMail *mail = arena_zalloc(arena, sizeof *mail);
@@ -104,11 +158,11 @@ VendorMail *vendor_mail_text(const Job *job, Str text)
         .category = str_from(category_name((Category)job->rendered->category)),
         .template_key = str_from(job->rendered->template_),
         .to = {STR_EMPTY, job->mail.to},
-        .text = arena_str(arena, text),
         .urgent = (Priority)job->rendered->priority <= PRIORITY_HIGH,
         .expires_at_us = job->rendered->expires_at_us,
         .since_us = job->rendered->unknown_at_us,
     };
+    add_content(mail, (Channel)job->rendered->channel, content, arena);
     return mail;
 }
 
