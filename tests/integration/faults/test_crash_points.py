@@ -189,8 +189,10 @@ def make_it_pass(run, service, how):
 def test_killed_there_it_ends_as_if_nothing_had_happened(bench, uninterrupted, request, victim, point, how):
     service = bench.pipeline.services[victim]
     run = Run(bench, request.node.callspec.id)
-    if how.kind in ("callback", "bounce"):  # about a mail that is there
-        run.send({"callback": "called", "bounce": "returned"}[how.kind])
+    if how.kind in ("callback", "bounce"):  # about a mail that is there, and not in the dispatcher's hands when it is killed
+        about = {"callback": "called", "bounce": "returned"}[how.kind]
+        run.send(about)
+        run.wait_sent(run.ids[about][0])
     service.kill()
     start_armed(service, how.after or f"{point}:{how.number}")
     sender = make_it_pass(run, service, how)
