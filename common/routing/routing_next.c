@@ -336,3 +336,10 @@ RoutingNext routing_next(const RoutingRules *rules, const RoutingFacts *facts)
     }
     return (RoutingNext){NEXT_PARK, 0, "no rule says what to do"};
 }
+
+int64_t routing_turn_wait_ms(int64_t wait_ms, int32_t attempt)
+{
+    int64_t longer_ms = wait_ms + wait_ms * (attempt > 1 ? attempt - 1 : 0) / 20;
+    int64_t most_ms = wait_ms > ROUTING_TURN_WAIT_MAX_MS ? wait_ms : ROUTING_TURN_WAIT_MAX_MS;
+    return longer_ms < most_ms ? longer_ms : most_ms;
+}

@@ -101,9 +101,14 @@ enum {
     ROUTING_ASK_FIRST_MS = 10000, // after the unknown outcome
     ROUTING_ASK_AGAIN_MS = 50000, // after the first asking: 60 s in all
     ROUTING_ASKS_MAX = 2,
-    ROUTING_KEY_PERCENT = 80,        // of the time that a vendor knows a key
+    ROUTING_KEY_PERCENT = 80, // of the time that a vendor knows a key
+    ROUTING_TURN_WAIT_MAX_MS = 900000,
     ROUTING_PROBE_JITTER_MS = 30000, // what waits for a probe comes back within so long after it
 };
 
 RoutingNext routing_next(const RoutingRules *rules, const RoutingFacts *facts);
+// How long a mail waits whose turn at the vendor never came: `wait_ms` at first, and by a twentieth
+// of it longer with each attempt, up to 15 minutes. So the attempts that a mail has last for days
+// while a day's quota is used up.
+int64_t routing_turn_wait_ms(int64_t wait_ms, int32_t attempt);
 const char *next_action_name(NextAction action); // "same_claim" ...

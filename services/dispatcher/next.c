@@ -137,6 +137,18 @@ static void note_answered(const Job *job)
         str_from(vendor_of(place_of(job))->name));
 }
 
+// How long a mail waits for its turn at the vendor when it may go elsewhere.
+static uint64_t patience_of(const Job *job, const VendorPlace *place)
+{
+    Priority priority = (Priority)job->rendered->priority;
+    if (vendor_api_of(place) == NULL) {
+        return HOP_PATIENCE_MS;
+    }
+    return priority == PRIORITY_CRITICAL ? ROUTING_PATIENCE_CRITICAL_MS
+           : priority == PRIORITY_HIGH   ? ROUTING_PATIENCE_HIGH_MS
+                                         : UINT32_MAX;
+}
+
 static void send_now(Job *job)
 {
     Dispatcher *dispatcher = job->owner;
@@ -147,9 +159,9 @@ static void send_now(Job *job)
     vendor_mail_claim(job, &dispatcher->parts.rules);
     job->begun_us = clock_now_us();
     mail->give_up_at_ms = mail->held_until_ms - (uint64_t)dispatcher->parts.lease_ms / 4;
-    if (vendor_api_of(place) == NULL && find_other(job, job->begun_us, &other) &&
-        mail->give_up_at_ms > now_ms + HOP_PATIENCE_MS) {
-        mail->give_up_at_ms = now_ms + HOP_PATIENCE_MS;
+    uint64_t patience_ms = patience_of(job, place);
+    if (mail->give_up_at_ms > now_ms + patience_ms && find_other(job, job->begun_us, &other)) {
+        mail->give_up_at_ms = now_ms + patience_ms;
     }
     note_sending(job);
     const Vendor *vendor = vendor_of(place);
@@ -274,10 +286,17 @@ bool next_is_limited(const SendResult *result)
     return result->state == SEND_UNSENT && str_eq(result->code, STR(SMTP_POOL_LIMITED));
 }
 
+// Longer with each attempt of the mail.
+static int64_t turn_due_us(const Job *job, int64_t due_us)
+{
+    int64_t now_us = clock_now_us();
+    return now_us + routing_turn_wait_ms((due_us - now_us) / 1000, job->key->attempt) * 1000;
+}
+
 void next_limited(Job *job, const SendResult *result)
 {
     int64_t wait_us = SOON_MS * INT64_C(1000) + (int64_t)(chance_of(job) * JITTER_MS * 1000);
-    record_deferred(job, result, clock_now_us() + wait_us, "");
+    record_deferred(job, result, turn_due_us(job, clock_now_us() + wait_us), "");
 }
 
 // ---- after an answer ----
@@ -453,17 +472,29 @@ static bool had_no_turn(const Job *job, const SendResult *result)
            (job->crowded || vendor_api_of(place_of(job)) != NULL || next_is_limited(result));
 }
 
+// An urgent mail does not wait for a turn while another vendor of its route is up: nothing was
+// sent.
+static bool moves_to_other(const Job *job, int64_t now_us, size_t *ret)
+{
+    return (Priority)job->rendered->priority <= PRIORITY_HIGH &&
+           (job->route.rules.fallback_on & FALLBACK_UNSENT) != 0 && find_other(job, now_us, ret);
+}
+
 static void record_no_turn(Job *job, const SendResult *result)
 {
     int64_t now_us = clock_now_us();
     const Dispatcher *dispatcher = job->owner;
-    if (job->crowded) {
+    size_t other = 0;
+    if (moves_to_other(job, now_us, &other)) {
+        job->last = job_keep_result(job, result);
+        move_add(job, other);
+    } else if (job->crowded) {
         metric_add(dispatcher->metrics.postponed, 1);
         record_waiting(
             job, "postponed: the vendor is slow, and has too many of the tenant's mails already",
-            now_us + bulkhead_back_ms(chance_of(job)) * 1000);
+            turn_due_us(job, now_us + bulkhead_back_ms(chance_of(job)) * 1000));
     } else {
-        record_deferred(job, result, probe_due_us(job, now_us), step_of(job));
+        record_deferred(job, result, turn_due_us(job, probe_due_us(job, now_us)), step_of(job));
     }
 }
 

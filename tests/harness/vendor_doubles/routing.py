@@ -34,7 +34,7 @@ class Routing:
     def put(self, subject, entry):
         self.nats.publish(f"cfg.{subject}", entry.SerializeToString())
 
-    def vendor(self, name, credential, token=""):
+    def vendor(self, name, credential, token="", rate_per_s=0):
         """token: of an AWS session; the secret is then what a credential_process prints, and CONFIG has another key's id."""
         double = Double(name).start()
         self.doubles.append(double)
@@ -44,13 +44,13 @@ class Routing:
         types = self.types
         entry = types.VendorCredential(
             tenant=TENANT, vendor=name, name=credential, id="chc_01ARZ3NDEKTSV4RRFFQ69G5FAV", reference=f"file:{secret}", key_id="AKIABEFORE" if token else double.key_id,
-            state=types.CREDENTIAL_STATE_ACTIVE, changed_at_us=int(time.time() * 1e6))
+            state=types.CREDENTIAL_STATE_ACTIVE, changed_at_us=int(time.time() * 1e6), rate_per_s=rate_per_s)
         for key, value in {**double.settings, "base_url": double.base_url}.items():
             entry.settings.add(name=key, value=value)
         self.put(f"credential.{TENANT}.{name}.{credential}", entry)
         return double
 
-    def route(self, *vendors, token="", **fields):
+    def route(self, *vendors, token="", rate_per_s=0, **fields):
         """vendors: names, each with a double of its own, or "smtp". Returns the domain whose mails take it, and the doubles."""
         key = f"r{next(self.numbers)}"
         domain = f"{key}.example"
@@ -58,7 +58,7 @@ class Routing:
         doubles = []
         for step, name in enumerate(vendors):
             credential = "" if name == "smtp" else key
-            doubles.append(None if name == "smtp" else self.vendor(name, credential, token))
+            doubles.append(None if name == "smtp" else self.vendor(name, credential, token, rate_per_s))
             entry.vendors.add(vendor=name, credential=credential, step=step)
         self.put(f"route.{TENANT}.{key}", entry)
         self.wait_routed(domain)

@@ -164,6 +164,21 @@ def test_the_account_s_own_quota_is_kept(pipeline):
         own.close()
 
 
+def test_an_urgent_mail_waits_for_no_turn_while_another_vendor_is_up(pipeline):
+    own = routing.Routing(pipeline)
+    try:
+        domain, (slow, _) = own.route("postmark", "smtp", rate_per_s=1)
+        body = [{"to": f"guest{n}@{domain}", "template": "welcome", "variables": {"name": "Alice"}, "priority": "critical"} for n in range(40)]
+        ids = [accepted["id"] for accepted in pipeline.post(body)[2]["notifications"]]
+        found = "SELECT vendor, attempt FROM dispatcher.ledger WHERE notification_id = ANY(%s) AND state = 'sent'"
+        wait_until(lambda: len(pipeline.postgres.query(found, ids)) == 40, 20, "all mails, at 1/s they would take 40 s")
+        sent = pipeline.postgres.query(found, ids)
+        assert {attempt for _, attempt in sent} == {1}, "nothing was sent before it moved, so it is the same attempt"
+        assert sum(vendor == "postmark" for vendor, _ in sent) == len(slow.mails) < 40
+    finally:
+        own.close()
+
+
 def test_two_dispatchers_together_make_one_probe(pipeline):
     """Row of channels.md 4.1: of all dispatchers one mail at a time tries a vendor that was left alone."""
     own = routing.Routing(pipeline)

@@ -234,6 +234,20 @@ static void each_action_has_a_name_of_its_own(void **state)
     }
 }
 
+static void a_turn_that_never_comes_is_waited_for_longer_with_each_attempt(void **state)
+{
+    (void)state;
+    int64_t all_ms = 0;
+    assert_int_equal(routing_turn_wait_ms(5000, 1), 5000);
+    assert_int_equal(routing_turn_wait_ms(5000, 21), 10000);
+    assert_int_equal(routing_turn_wait_ms(60000, 1000), ROUTING_TURN_WAIT_MAX_MS);
+    assert_int_equal(routing_turn_wait_ms(1200000, 1000), 1200000);
+    for (int32_t attempt = 1; attempt <= 1000; attempt++) {
+        all_ms += routing_turn_wait_ms(5000, attempt);
+    }
+    assert_true(all_ms > INT64_C(86400000)); // a used-up day's quota fails no mail
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +260,7 @@ int main(void)
         cmocka_unit_test(a_route_s_own_policy_and_time_win),
         cmocka_unit_test(what_has_expired_is_sent_no_more),
         cmocka_unit_test(no_unknown_outcome_is_sent_twice_without_a_policy),
+        cmocka_unit_test(a_turn_that_never_comes_is_waited_for_longer_with_each_attempt),
         cmocka_unit_test(names_are_read_and_others_are_not),
         cmocka_unit_test(each_action_has_a_name_of_its_own),
     };
