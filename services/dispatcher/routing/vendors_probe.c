@@ -82,7 +82,9 @@ static void on_claimed(void *ctx, bool granted, int64_t again_in_us)
     Claim *claim = ctx;
     VendorPlace *place = claim->place;
     int64_t now_us = clock_now_us();
-    place->mended = false; // who has the right tries the credential as it is now
+    bool answered = granted || again_in_us > 0;
+    // Who has the right tries the credential as it is now; without an answer no one may have it.
+    place->mended = place->mended && !answered;
     if (granted) {
         place->right_until_us = now_us + claim->every_us;
     } else {

@@ -127,8 +127,12 @@ bool vendors_put_entry(Vendors *vendors, Str tenant, Str key, const BusMessage *
         };
         (void)str_to_c(str_from(found->credential), entry->credential, sizeof entry->credential);
         const char *name = arena_printf(arena, STR_FMT "/" STR_FMT, STR_ARG(tenant), STR_ARG(key));
+        const VendorEntry *before = map_get(vendors->entries, str_from(name));
+        // That it is degraded no more says nothing of a breaker that opened here meanwhile.
+        bool of_breaker =
+            before == NULL || before->status != CHANNEL_DEGRADED || entry->status == CHANNEL_DOWN;
         map_put(vendors->entries, str_from(name), entry);
-        if (!str_eq(str_from(found->noted_by), str_from(vendors->parts.instance))) {
+        if (of_breaker && !str_eq(str_from(found->noted_by), str_from(vendors->parts.instance))) {
             hear_all(vendors, tenant, entry);
         }
     }

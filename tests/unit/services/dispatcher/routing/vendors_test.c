@@ -393,6 +393,18 @@ static void what_another_replica_found_counts_here(void **state)
     assert_string_equal(order(stage), "postmark sendgrid");
 }
 
+static void that_a_vendor_is_degraded_no_more_closes_no_breaker(void **state)
+{
+    Stage *stage = *state;
+    fresh(stage);
+    put_route(stage, "postmark sendgrid", "");
+    put_health(stage, "acme", "postmark", STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_DEGRADED, 0);
+    fail_times(stage, choose(stage)->targets[0], 5);
+    put_health(stage, "acme", "postmark", STENTOR__V1__CHANNEL_STATUS__CHANNEL_STATUS_ACTIVE, 0);
+    (void)choose(stage);
+    assert_string_equal(order(stage), "sendgrid");
+}
+
 static void a_degraded_vendor_goes_last_where_the_route_falls_back_on_it(void **state)
 {
     Stage *stage = *state;
@@ -603,6 +615,7 @@ int main(void)
         ON_STAGE(a_credential_that_is_refused_at_once_gives_way_to_the_one_before),
         ON_STAGE(what_never_had_its_turn_says_nothing_about_the_vendor),
         ON_STAGE(what_another_replica_found_counts_here),
+        ON_STAGE(that_a_vendor_is_degraded_no_more_closes_no_breaker),
         ON_STAGE(a_degraded_vendor_goes_last_where_the_route_falls_back_on_it),
         ON_STAGE(an_operators_suspension_is_obeyed_until_it_ends),
         ON_STAGE(a_suspended_vendor_is_no_fallback_of_a_route_that_ignores_open_breakers),
