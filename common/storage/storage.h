@@ -20,6 +20,7 @@ typedef struct StorageOptions { // strings are copied; NULL or "": none
     const char *url;            // file:///folder, s3://bucket/prefix?endpoint=...&region=...
     const char *key_id, *secret, *session_token, *vendor;
     bool blocks; // the loop serves nothing else: file work may run on it, without a thread
+    bool foreign; // others write there: no symbolic link below the folder is followed
 } StorageOptions;
 
 enum {

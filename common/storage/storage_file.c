@@ -362,6 +362,7 @@ static void *open_file(uv_loop_t *loop, const StorageOptions *options, Error *er
     File *file = xcalloc(1, sizeof *file);
     file->loop = loop;
     file->blocks = options->blocks;
+    file->folder.foreign = options->foreign;
     if (!str_to_c(root, file->folder.root, sizeof file->folder.root)) {
         free(file);
         error_set(

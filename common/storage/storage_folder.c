@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading, names and removal. What is written first stands in storage_temporary.c.
+#define _GNU_SOURCE // O_PATH
 #include "common/storage/storage_folder.h"
 
 #include <errno.h>
@@ -258,12 +259,39 @@ static bool read_owner(const StorageFolder *folder, Str key, StorageInfo *info, 
     return got >= 0 || storage_folder_error(key, "its owner cannot be read", err);
 }
 
+// One part of the key after the other, so that no link leads elsewhere. -1 with errno.
+static int open_below(const char *root, Str key)
+{
+    int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    Str rest = key, part;
+    while (folder >= 0 && str_split(&rest, '/', &part)) {
+        char name[STORAGE_KEY_MAX + 1];
+        int flags = rest.len > 0 ? O_PATH | O_DIRECTORY : O_RDONLY | O_NONBLOCK;
+        int next = str_to_c(part, name, sizeof name)
+                       ? openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW)
+                       : -1;
+        int failed = errno;
+        (void)close(folder);
+        errno = failed;
+        folder = next;
+    }
+    return folder;
+}
+
+static int open_object(const StorageFolder *folder, Str key)
+{
+    char path[STORAGE_PATH_SIZE];
+    if (folder->foreign) {
+        return open_below(folder->root, key);
+    }
+    name_object(folder, "", key, path);
+    return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
 StorageOutcome storage_folder_open(
     const StorageFolder *folder, Str key, int *ret_fd, StorageInfo *ret, Error *err)
 {
-    char path[STORAGE_PATH_SIZE];
-    name_object(folder, "", key, path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = open_object(folder, key);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
         return STORAGE_ABSENT;
     }
@@ -286,6 +314,14 @@ StorageOutcome storage_folder_head(
 {
     char path[STORAGE_PATH_SIZE];
     struct stat file;
+    if (folder->foreign) {
+        int fd = -1;
+        StorageOutcome outcome = storage_folder_open(folder, key, &fd, ret, err);
+        if (outcome == STORAGE_DONE) {
+            (void)close(fd);
+        }
+        return outcome;
+    }
     name_object(folder, "", key, path);
     bool there = lstat(path, &file) == 0;
     if (!there && errno != ENOENT && errno != ENOTDIR) {

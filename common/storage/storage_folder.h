@@ -5,8 +5,8 @@
 // Law: a file has an object's name only when it is whole and synced; a name is durable before its
 // PUT is done, a removal before its DELETE is. What changes names holds the folder's lock.
 //
-//   <folder>/log/REQUEST/...   the objects; folders 0700, files 0600 (of a shared folder 0755, 0644)
-//   <folder>/.tmp/             what is being written, and the file `lock`
+//   <folder>/log/REQUEST/...   the objects; folders 0700, files 0600 (of a shared folder 0755,
+//   0644) <folder>/.tmp/             what is being written, and the file `lock`
 //   <folder>/.owner/<key>      the installation whose object it is, when the PUT said one
 #pragma once
 
@@ -16,6 +16,7 @@ enum { STORAGE_FOLDER_MAX = 1000, STORAGE_PATH_SIZE = STORAGE_FOLDER_MAX + STORA
 
 typedef struct StorageFolder {
     char root[STORAGE_FOLDER_MAX + 1]; // does not end with '/'
+    bool foreign;                      // others write there: links below it are not followed
 } StorageFolder;
 
 // From errno, with the key, what failed and why: a full disk is TRANSIENT, rights are CONFIG, a key

@@ -103,6 +103,7 @@ static bool open_place(
         .key_id = text_of(entry, "key_id"),
         .secret = secret,
         .vendor = text_of(entry, "vendor"),
+        .foreign = true,
     };
     place->storage = read_secret(text_of(entry, "secret_file"), secret, err)
                          ? storage_new(loop, &options, err)

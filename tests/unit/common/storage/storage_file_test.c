@@ -295,6 +295,28 @@ static void a_folder_of_mode_2750_is_read_by_its_group(void **state)
 
 // ---- conditions ----
 
+static void where_others_write_no_link_leads_elsewhere(void **state)
+{
+    Stage *s = *state;
+    StorageInfo info;
+    char at[160];
+    assert_int_equal(put_text(s, "in/a/k", "inside"), STORAGE_DONE);
+    assert_int_equal(put_text(s, "secret/k", "outside"), STORAGE_DONE);
+    snprintf(at, sizeof at, "%s/in/link", s->root);
+    assert_int_equal(symlink("../secret", at), 0);
+    assert_string_equal(get_text(s, "in/link/k", 0, 0), "outside"); // an operator's own link
+    storage_wait_close(s->storage);
+    snprintf(at, sizeof at, "file://%s/in", s->root);
+    s->storage = storage_wait_open(&(StorageOptions){.url = at, .foreign = true}, &s->err);
+    assert_non_null(s->storage);
+    assert_string_equal(get_text(s, "a/k", 0, 0), "inside");
+    assert_string_equal(get_text(s, "link/k", 0, 0), "absent");
+    assert_string_equal(get_text(s, "a", 0, 0), "absent");
+    assert_int_equal(storage_wait_head(s->storage, STR("a/k"), &info, &s->err), STORAGE_DONE);
+    assert_int_equal(info.bytes, 6);
+    assert_int_equal(storage_wait_head(s->storage, STR("link/k"), &info, &s->err), STORAGE_ABSENT);
+}
+
 static void if_absent_keeps_what_is_there(void **state)
 {
     Stage *s = *state;
@@ -618,6 +640,7 @@ int main(int argc, char **argv)
         CASE(deleting_leaves_no_folder),
         CASE(only_its_owner_reads_it),
         CASE(a_folder_of_mode_2750_is_read_by_its_group),
+        CASE(where_others_write_no_link_leads_elsewhere),
         CASE(if_absent_keeps_what_is_there),
         CASE(if_etag_replaces_only_what_was_read),
         CASE(of_several_processes_each_condition_lets_one_through),
