@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/model/push_address.h"
+
 enum {
     PHONE_MIN = 7, // digits of E.164
     PHONE_MAX = 15,
@@ -95,7 +97,7 @@ bool people_address_check(
     case CHANNEL_VOICE:
         return check_phone(text, arena, ret, reason);
     case CHANNEL_PUSH:
-        return check_plain(text, PEOPLE_ADDRESS_MAX, arena, ret, reason);
+        return push_address_check(text, arena, ret, reason);
     case CHANNEL_INAPP:
         return check_plain(text, INAPP_MAX, arena, ret, reason);
     case CHANNEL_WEBHOOK:

@@ -10,9 +10,9 @@
 enum { PEOPLE_ADDRESS_MAX = 4096 }; // of push tokens; the others are shorter
 
 // email: a mailbox (address.h). sms, whatsapp, voice: a phone number in E.164, "+4915112345678"
-// (spaces, dots, dashes and brackets in it are dropped). push: a device's token. inapp: an id of
-// the application's. webhook: an http or https URL. *ret is normalised, in `arena`. false: `reason`
-// says what is wrong.
+// (spaces, dots, dashes and brackets in it are dropped). push: a device's token, or a browser's
+// subscription as JSON (push_address.h). inapp: an id of the application's. webhook: an http or
+// https URL. *ret is normalised, in `arena`. false: `reason` says what is wrong.
 bool people_address_check(
     Channel channel, Str text, Arena *arena, Str *ret, char reason[ADDRESS_REASON_SIZE]);
 

@@ -442,6 +442,13 @@ static void draw_ranks(Candidate *all, size_t count, Str notification_id)
     }
 }
 
+static bool takes_address(const RouteQuestion *question, Str vendor)
+{
+    const VendorApi *api = vendor_find(vendor);
+    return question->address.len == 0 || api == NULL || api->takes == NULL ||
+           api->takes(question->address);
+}
+
 static bool read_candidate(
     const Routes *routes, const RouteQuestion *question, const Stentor__V1__RouteVendor *step,
     unsigned fallback_on, Candidate *ret)
@@ -451,7 +458,8 @@ static bool read_candidate(
     bool own = str_eq(vendor, STR(ROUTING_SMTP)); // the dispatcher's own
     const CredentialEntry *account =
         own ? NULL : routes_account(routes, question->tenant, vendor, name);
-    if (is_avoided(question, vendor) || (!own && account == NULL)) {
+    if (is_avoided(question, vendor) || (!own && account == NULL) ||
+        !takes_address(question, vendor)) {
         return false;
     }
     Candidate candidate = {

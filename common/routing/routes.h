@@ -88,6 +88,7 @@ typedef struct RouteQuestion {
     Str tenant;
     Channel channel;
     Category category;
+    Str address; // a vendor that takes no such one is left out; empty: any does
     Str domain;  // of an e-mail address; compared without case
     Str country; // of a phone number, "DE"
     Str notification_id;
@@ -116,7 +117,8 @@ typedef struct RouteChoice {
     RoutingRules rules;
 } RouteChoice;
 
-// Slices and entries are borrowed from `routes` until its next change. An avoided vendor, one
-// without a credential, and one beyond max_vendors (avoided ones count) are left out; an open or
-// suspended one too when the route falls back on `open`, else it keeps its place and `waits`.
+// Slices and entries are borrowed from `routes` until its next change. An avoided vendor, one that
+// takes no such address, one without a credential, and one beyond max_vendors (avoided ones count)
+// are left out; an open or suspended one too when the route falls back on `open`, else it keeps its
+// place and `waits`.
 void routes_choose(const Routes *routes, const RouteQuestion *question, RouteChoice *ret);

@@ -2,6 +2,8 @@
 #include "common/vendor/vendor_api.h"
 
 #include "common/http/client/http_client.h"
+#include "common/vendor/apns/apns.h"
+#include "common/vendor/fcm/fcm.h"
 #include "common/vendor/mailgun/mailgun.h"
 #include "common/vendor/postmark/postmark.h"
 #include "common/vendor/resend/resend.h"
@@ -10,12 +12,14 @@
 #include "common/vendor/sparkpost/sparkpost.h"
 #include "common/vendor/twilio/twilio.h"
 #include "common/vendor/vonage/vonage.h"
+#include "common/vendor/webpush/webpush.h"
 
 enum { RETRY_AFTER_MAX_S = 86400 };
 
 // The only list of vendors with an HTTP API.
 static const VendorApi *const vendors[] = {&ses_api,    &sendgrid_api,  &mailgun_api, &postmark_api,
-                                           &resend_api, &sparkpost_api, &twilio_api,  &vonage_api};
+                                           &resend_api, &sparkpost_api, &twilio_api,  &vonage_api,
+                                           &fcm_api,    &apns_api,      &webpush_api};
 
 const VendorApi *vendor_at(size_t n)
 {

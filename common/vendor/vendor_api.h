@@ -152,6 +152,8 @@ typedef struct VendorApi {
         const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
         VendorRequest *ret, Error *err);
     int (*asked)(const VendorAnswer *answer, const VendorMail *mail, Arena *arena, SendResult *ret);
+    // Is it an address of this vendor's? It never gets another's. NULL: each of its channel is.
+    bool (*takes)(Str address);
     bool http2;    // spoken by common/http2
     bool document; // its secret is a text of several lines: a key as PEM, JSON
     // Vendors whose secret only makes what authorizes: `sign` makes it here, for one origin when

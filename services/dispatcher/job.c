@@ -463,8 +463,8 @@ static bool has_vendor(Job *job, const JobOpening *opening, const char *address,
             route->name[0] == '\0'
                 ? arena_printf(
                       job->delivery->arena,
-                      "no vendor of channel %s has a credential (HINT: stentor credential put "
-                      "VENDOR NAME)",
+                      "no vendor of channel %s that takes such an address has a credential (HINT: "
+                      "stentor credential put VENDOR NAME)",
                       channel_name((Channel)job->rendered->channel))
                 : arena_printf(
                       job->delivery->arena,

@@ -401,7 +401,10 @@ static void act_on_unknown(Job *job, const SendResult *result, const RoutingNext
 static void wait_for_vendor(Job *job, const SendResult *result, const RoutingNext *next)
 {
     int64_t now_us = clock_now_us();
-    if (result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED) {
+    bool counted = job->rendered->retries != NULL; // its caller counts every attempt
+    if (result->of_address && !counted) { // neither a rung's wait: nothing is wrong but the pace
+        record_deferred(job, result, now_us + next->wait_ms * 1000, step_of(job));
+    } else if (result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED) {
         record_outcome(job, result); // as long as it says, or as a rung
     } else {
         int64_t due_us =

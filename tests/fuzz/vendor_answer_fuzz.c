@@ -8,7 +8,7 @@
 
 #include "common/vendor/vendor_read.h"
 
-enum { HEADERS_MAX = 8, VENDORS = 8 };
+enum { HEADERS_MAX = 8, VENDORS = 11 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

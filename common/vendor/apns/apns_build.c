@@ -5,14 +5,20 @@
 
 #include "common/base/id.h"
 #include "common/codec/hash.h"
+#include "common/model/push_address.h"
 #include "common/vendor/jwt.h"
 #include "common/vendor/push/push_content.h"
 
-enum { TOKEN_MIN = 64, TOKEN_MAX = 200, CLAIMS_MAX = 1024, BUCKET_S = 2400, LIFE_S = 3540 };
+enum { CLAIMS_MAX = 1024, BUCKET_S = 2400, LIFE_S = 3540 };
 
 #define BASE_URL "https://api.push.apple.com"
 
 static const char *const needs[] = {"team_id", "topic", NULL};
+
+static bool takes(Str address)
+{
+    return push_address_kind(address) == PUSH_DEVICE;
+}
 
 const VendorApi apns_api = {
     .name = "apns",
@@ -24,6 +30,7 @@ const VendorApi apns_api = {
     .recipients_max = 1,
     .http2 = true,
     .document = true,
+    .takes = takes,
     .build = apns_build,
     .read = apns_read,
     .sign = apns_sign,
@@ -32,14 +39,14 @@ const VendorApi apns_api = {
 
 static bool check_token(Str token, Error *err)
 {
-    bool good = token.len >= TOKEN_MIN && token.len <= TOKEN_MAX && token.len % 2 == 0;
+    bool good = token.len >= PUSH_DEVICE_MIN && token.len <= PUSH_DEVICE_MAX && token.len % 2 == 0;
     for (size_t i = 0; good && i < token.len; i++) {
         good = hex_value(token.ptr[i]) >= 0;
     }
     return good || error_set(
                        err, ERROR_PERMANENT,
                        "the push's 'to' is not a device token: %d to %d hexadecimal digits",
-                       TOKEN_MIN, TOKEN_MAX);
+                       PUSH_DEVICE_MIN, PUSH_DEVICE_MAX);
 }
 
 // A UUID (RFC 9562, version 8) of this attempt: Apple gives it back, and its logs have it.

@@ -35,7 +35,7 @@ static const VendorRow reasons[] = {
     {"MissingProviderToken",        SEND_ANSWERED, REPLY_CONFIG,      0},
     {"ExpiredProviderToken",        SEND_ANSWERED, REPLY_RETRY,       0}, // with a new one it goes
     {"TooManyProviderTokenUpdates", SEND_ANSWERED, REPLY_RETRY,       TOKEN_HELD_MS},
-    {"TooManyRequests",             SEND_ANSWERED, REPLY_RETRY,       TOKEN_HELD_MS}, // of this device only
+    {"TooManyRequests",             SEND_ANSWERED, REPLY_THROTTLED,   TOKEN_HELD_MS}, // of this device only
     {"InternalServerError",         SEND_UNKNOWN,  REPLY_RETRY,       BUSY_MS},
     {"ServiceUnavailable",          SEND_ANSWERED, REPLY_RETRY,       BUSY_MS},
     {"Shutdown",                    SEND_ANSWERED, REPLY_RETRY,       0},
@@ -57,9 +57,9 @@ void apns_read(const VendorAnswer *answer, Arena *arena, SendResult *ret)
     } else if (!known && answer->status == 410) {
         ret->reply = REPLY_BAD_ADDRESS;
     } else if (!known && answer->status == 429) {
-        ret->reply = REPLY_RETRY;
         ret->retry_after_ms = ret->retry_after_ms > 0 ? ret->retry_after_ms : TOKEN_HELD_MS;
     }
+    ret->of_address = ret->state == SEND_ANSWERED && ret->reply == REPLY_THROTTLED;
     ret->text = vendor_clean_text(reason, STR_EMPTY, arena);
 }
 

@@ -4,18 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/model/push_address.h"
 #include "common/vendor/push/push_content.h"
 
 #define BASE_URL "https://fcm.googleapis.com"
+
+static const char *const settings[] = {"project", NULL};
+
+static bool takes(Str address)
+{
+    return push_address_kind(address) == PUSH_REGISTRATION;
+}
 
 const VendorApi fcm_api = {
     .name = "fcm",
     .channel = CHANNEL_PUSH,
     .base_url = BASE_URL,
+    .settings = settings,
     .message_max = 4096,
     .recipients_max = 1,
     .http2 = true,
     .document = true,
+    .takes = takes,
     .build = fcm_build,
     .read = fcm_read,
     .test = fcm_test,

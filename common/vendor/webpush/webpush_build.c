@@ -4,6 +4,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/id.h"
+#include "common/model/push_address.h"
 #include "common/vendor/push/push_content.h"
 #include "common/vendor/webpush/webpush.h"
 
@@ -11,14 +12,23 @@ enum { CLAIMS_MAX = 4096, LIFE_S = 12 * 3600, REFRESH_S = 6 * 3600, SPARE_S = 36
 
 static const char *const needs[] = {"subject", NULL};
 
+static const char *const settings[] = {"hosts", NULL};
+
+static bool takes(Str address)
+{
+    return push_address_kind(address) == PUSH_SUBSCRIPTION;
+}
+
 const VendorApi webpush_api = {
     .name = "webpush",
     .channel = CHANNEL_PUSH,
     .base_url = NULL, // the subscription says where
     .needs = needs,
+    .settings = settings,
     .message_max = 2640, // 2,743 encrypted: what goes over FCM's bridge
     .recipients_max = 1,
     .document = true,
+    .takes = takes,
     .build = webpush_build,
     .read = webpush_read,
     .sign = webpush_sign,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// channel test: the call of a vendor that proves a credential and sends nothing. The secret is read
-// here, where the command runs, so it is run where the dispatchers run.
+// channel test: the call of a vendor that proves a credential and sends nothing, behind the one
+// that asks for a token where the secret only makes that. A vendor without such a call is not
+// called: its key is read and signs. The secret is read here, where the command runs, so it is run
+// where the dispatchers run.
 #include <jansson.h>
 #include <string.h>
 #include <uv.h>
@@ -75,6 +77,8 @@ static void on_freed(void *ctx)
 static bool call_vendor(Test *test, const VendorRequest *request, Error *err)
 {
     Arena *arena = test->cli->arena;
+    buf_clear(&test->body);
+    test->answer = (VendorAnswer){0};
     const char *ca_file = test->cli->settings.vendor_ca_file;
     HttpGuard guard = {0};
     if (!guard_allow(&guard, str_from(test->cli->settings.vendor_addresses), err)) {
@@ -109,7 +113,28 @@ static bool call_vendor(Test *test, const VendorRequest *request, Error *err)
     if (test->err.kind != ERROR_NONE) {
         *err = test->err;
     }
+    test->answer.body = buf_view(&test->body);
+    test->answer.read_us = clock_now_us();
     return test->err.kind == ERROR_NONE;
+}
+
+// What authorizes the call, where the secret only makes that.
+static bool authorize(Test *test, Error *err)
+{
+    VendorRequest request = {0};
+    VendorBearer bearer = {0};
+    Arena *arena = test->cli->arena;
+    const VendorApi *api = test->api;
+    bool fine = true;
+    if (api->sign != NULL) {
+        fine = api->sign(
+            &test->account, STR("https://push.example"), clock_now_us(), arena, &bearer, err);
+    } else if (api->grant != NULL) {
+        fine = api->grant(&test->account, clock_now_us(), arena, &request, err) &&
+               call_vendor(test, &request, err) && api->granted(&test->answer, arena, &bearer, err);
+    }
+    test->account.bearer = bearer.text;
+    return fine;
 }
 
 static void hide(char *text, Str secret, Arena *arena)
@@ -154,8 +179,6 @@ static const char *shown_body(Test *test)
 static int show(Test *test)
 {
     SendResult result = {0};
-    test->answer.body = buf_view(&test->body);
-    test->answer.read_us = clock_now_us();
     test->api->read(&test->answer, test->cli->arena, &result);
     bool refused = result.state == SEND_ANSWERED && result.reply == REPLY_CONFIG;
     bool good = test->answer.status / 100 == 2;
@@ -178,9 +201,21 @@ static bool run(Test *test, const json_t *entry, Error *err)
     Str reference;
     VendorRequest request = {0};
     return read_credential(test, entry, &reference) &&
-           secret_here(test->cli, reference, &test->account.secret, err) &&
-           test->api->test(&test->account, clock_now_us(), test->cli->arena, &request, err) &&
-           call_vendor(test, &request, err);
+           secret_here(test->cli, reference, &test->account.secret, err) && authorize(test, err) &&
+           (test->api->test == NULL ||
+            (test->api->test(&test->account, clock_now_us(), test->cli->arena, &request, err) &&
+             call_vendor(test, &request, err)));
+}
+
+// There is nothing to call: the key was read, and signs.
+static int show_signed(Test *test)
+{
+    print_pairs(
+        test->cli,
+        (const char *const[]){
+            "vendor", test->api->name, "credential", args_word(&test->cli->args, 1), "state",
+            "signs", "answer", "not called: this vendor has no call that sends nothing", NULL});
+    return EXIT_DONE;
 }
 
 static int test_entry(Cli *cli, const json_t *entry)
@@ -189,7 +224,10 @@ static int test_entry(Cli *cli, const json_t *entry)
     Test test = {.cli = cli, .api = vendor_find(str_from(args_word(&cli->args, 0)))};
     (void)uv_loop_init(&test.loop);
     buf_init(&test.body, VENDOR_ANSWER_MAX);
-    int status = run(&test, entry, &err) ? show(&test) : cli_fail(cli, &err);
+    bool done = run(&test, entry, &err);
+    int status = !done                    ? cli_fail(cli, &err)
+                 : test.api->test == NULL ? show_signed(&test)
+                                          : show(&test);
     buf_done(&test.body);
     (void)uv_loop_close(&test.loop);
     return status;
@@ -200,12 +238,10 @@ int cmd_channel_test(Cli *cli)
     Error err = {0};
     const char *vendor = args_word(&cli->args, 0);
     const VendorApi *api = vendor_find(str_from(vendor));
-    if (api == NULL || api->test == NULL) {
+    if (api == NULL) {
         (void)error_set(
             &err, ERROR_USAGE,
-            api == NULL ? "'%.32s' is no vendor with an HTTP API; 'stentor channel list' names them"
-                        : "'%.32s' has no call that proves a credential without sending",
-            vendor);
+            "'%.32s' is no vendor with an HTTP API; 'stentor channel list' names them", vendor);
         return cli_fail(cli, &err);
     }
     const char *path = arena_printf(

@@ -128,12 +128,16 @@ static VendorPlace *open_http(Vendors *vendors, Str name, const CredentialEntry 
         return NULL;
     }
     VendorPlace *place = add_place(vendors, name, str_from(entry->tenant), str_from(entry->name));
+    Transport http1 = transport_http1(vendors->client);
+    unsigned calls = api->http2 ? HTTP_VENDOR_STREAMS : vendors->parts.calls;
+    vendors->calls += calls;
     place->api = api;
     place->http = http_vendor_new(&(HttpVendorOptions){
         .loop = vendors->parts.loop,
-        .client = vendors->client,
+        .transport = api->http2 ? transport_http2(vendors->client2) : http1,
+        .grants = http1,
         .api = api,
-        .calls = vendors->parts.calls,
+        .calls = calls,
         .connect_ms = vendors->parts.connect_ms,
         .whole_ms = vendors->parts.call_ms,
         .account = read_account,
@@ -226,7 +230,8 @@ void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
 {
     int64_t now_us = clock_now_us();
     double chance = (double)(now_us % 1000) / 1000.0;
-    BreakerResult said = result->waited ? BREAKER_NOTHING : breaker_result(result);
+    bool silent = result->waited || result->of_address;
+    BreakerResult said = silent ? BREAKER_NOTHING : breaker_result(result);
     BreakerMove move = breaker_tell(&place->breaker, said, begun_us, chance, now_us);
     vendors_end_right(place);
     char reason[VENDOR_REASON_MAX];
@@ -243,8 +248,8 @@ void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
             log_text("credential", place->credential), log_text("hint", "stentor credential list"));
     }
     Budgets *budgets = place->vendors->budgets;
-    if (result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED && budgets != NULL &&
-        place->api != NULL) {
+    if (result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED && !result->of_address &&
+        budgets != NULL && place->api != NULL) {
         budgets_throttled(budgets, str_from(place->limit), result->retry_after_ms);
     }
     if (result->state == SEND_ANSWERED && result->reply == REPLY_CONFIG && place->api != NULL) {
@@ -363,6 +368,7 @@ void vendors_choose(Vendors *vendors, Job *job, Str address, int64_t now_us)
         .tenant = job->key->tenant,
         .channel = (Channel)rendered->channel,
         .category = (Category)rendered->category,
+        .address = address,
         .domain = at >= 0 ? str_slice(address, (size_t)at + 1, address.len) : STR_EMPTY,
         .notification_id = job->key->notification_id,
         .avoid = avoid,
@@ -525,31 +531,47 @@ static double read_routes(void *ctx)
     return (double)map_count(vendors->known);
 }
 
-Vendors *vendors_new(const VendorsParts *parts, Error *err)
+// Each vendor keeps to its own number of calls, so a call waits there for nothing but its own
+// vendor's, unless very many vendors are busy at once.
+static bool open_clients(Vendors *vendors, Error *err)
 {
-    // Each vendor keeps to its own number of calls, so a call waits here for nothing but its own
-    // vendor's, unless very many vendors are busy at once.
-    HttpClient *client = http_client_new(
+    const VendorsParts *parts = &vendors->parts;
+    vendors->client = http_client_new(
         parts->loop,
         &(HttpClientOptions){.calls = CALLS_MAX, .ca_file = parts->ca_file, .guard = &parts->guard},
         err);
+    vendors->client2 = vendors->client == NULL ? NULL
+                                               : http2_client_new(
+                                                     parts->loop,
+                                                     &(Http2ClientOptions){
+                                                         .guard = &parts->guard,
+                                                         .ca_file = parts->ca_file,
+                                                         .connect_ms = parts->connect_ms},
+                                                     err);
+    return vendors->client2 != NULL;
+}
+
+Vendors *vendors_new(const VendorsParts *parts, Error *err)
+{
     Vendors *vendors = xcalloc(1, sizeof *vendors);
     vendors->parts = *parts;
-    vendors->secrets = client == NULL ? NULL
-                                      : secrets_new(
-                                            &(SecretsOptions){
-                                                .loop = parts->loop,
-                                                .metrics = parts->metrics,
-                                                .service = "dispatcher",
-                                                .folders = parts->secret_dirs,
-                                                .on_changed = on_secret_changed,
-                                                .ctx = vendors},
-                                            err);
+    if (!open_clients(vendors, err)) {
+        free(vendors); // the process ends
+        return NULL;
+    }
+    vendors->secrets = secrets_new(
+        &(SecretsOptions){
+            .loop = parts->loop,
+            .metrics = parts->metrics,
+            .service = "dispatcher",
+            .folders = parts->secret_dirs,
+            .on_changed = on_secret_changed,
+            .ctx = vendors},
+        err);
     if (vendors->secrets == NULL) {
         free(vendors); // the process ends
         return NULL;
     }
-    vendors->client = client;
     vendors->routes = routes_new();
     vendors->places = map_new(free_place);
     vendors->budgets = parts->pool != NULL && parts->metrics != NULL
@@ -595,7 +617,7 @@ Secrets *vendors_secrets(const Vendors *vendors)
 
 size_t vendors_calls(const Vendors *vendors)
 {
-    return (map_count(vendors->places) - 1) * vendors->parts.calls;
+    return vendors->calls;
 }
 
 void vendors_drain(Vendors *vendors)
@@ -634,11 +656,18 @@ static void on_client_freed(void *ctx)
     secrets_close(vendors->secrets, on_secrets_closed, vendors);
 }
 
+static void on_client2_freed(void *ctx)
+{
+    Vendors *vendors = ctx;
+    vendors->client2 = NULL;
+    http_client_free(vendors->client, on_client_freed, vendors);
+}
+
 void vendors_part_closed(Vendors *vendors)
 {
     vendors->open--;
     if (vendors->stopping && vendors->open == 1) {
-        http_client_free(vendors->client, on_client_freed, vendors);
+        http2_client_free(vendors->client2, on_client2_freed, vendors);
     }
 }
 

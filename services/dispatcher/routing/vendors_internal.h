@@ -50,6 +50,8 @@ struct Vendors {
     VendorsParts parts;
     Routes *routes;
     HttpClient *client;
+    Http2Client *client2;
+    size_t calls; // that all of its HTTP APIs may have on the way
     Secrets *secrets;
     Budgets *budgets;        // NULL: no limits
     OutcomeCounts *outcomes; // NULL: none are counted

@@ -33,6 +33,7 @@ struct Mail {
     // The vendor's own while it holds the mail.
     Mail *next;
     uint32_t tries;
+    bool renewed; // it was sent once more, with another token
 };
 
 // What the vendor knows of its own reach. No question is asked for it: it is how the last

@@ -90,6 +90,24 @@ class Push:
         """FCM's access tokens are refused from now on."""
         self._ask("revoke")
 
+    def grants(self, given):
+        """Whether new access tokens are given."""
+        self._ask("allow" if given else "deny")
+
+    def goaway(self, count):
+        """Each connection says GOAWAY behind so many requests, and does nothing with later ones; 0: none does."""
+        self._ask(f"goaway {count}")
+
+    def say(self, address, status=None, body="", times=1, taken=False, **headers):
+        """What pushes to the address are answered, so often; without a status nothing. taken: the push is taken before that."""
+        order = {"say": address, "body": body, "times": times, "taken": taken, "headers": {name.replace("_", "-"): value for name, value in headers.items()}}
+        self._ask(json.dumps(order | ({"status": status} if status else {})))
+
+    def pushes(self, vendor, notification):
+        """Those of the notification that were taken."""
+        collapse = {"apns": lambda push: push["collapse"], "fcm": lambda push: push["data"]["nid"], "webpush": lambda push: push["topic"]}[vendor]
+        return [push for push in self.seen()[vendor] if collapse(push) == notification]
+
     def stop(self):
         self.child.kill()
         self.child.wait(10)

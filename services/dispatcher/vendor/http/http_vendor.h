@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // HttpVendor: the HTTP API of one vendor with one credential, behind vendor.h. Mails wait here in
 // order of their lanes, at most `calls` are on the way at once. What a request looks like and what
-// an answer means is the VendorApi's (common/vendor); whether the vendor may have the mail is
-// counted in bytes by the client (common/http/client).
+// an answer means is the VendorApi's (common/vendor); whether the vendor may have the mail is the
+// transport's word. What authorizes calls for a while is made, kept and renewed here (http_bearer).
 //
 // unsent: not the whole body was handed over (name, connection, TLS, an early end), or its time had
 // come before it was started.
-// unknown: it went out and no answer came that settles it. Nothing is tried again here.
+// unknown: it went out and no answer came that settles it. Only what was surely not sent is begun
+// again here: what a connection with many calls left behind as it ended, five times, and once what
+// was refused for nothing but its token.
 #pragma once
 
-#include "common/http/client/http_client.h"
+#include "services/dispatcher/vendor/http/transport.h"
 #include "services/dispatcher/vendor/vendor.h"
 
 typedef struct HttpVendor HttpVendor;
 
-enum { HTTP_VENDOR_CALLS_MAX = 256, HTTP_VENDOR_REASON_MAX = 200 };
+enum {
+    HTTP_VENDOR_CALLS_MAX = 256,
+    HTTP_VENDOR_STREAMS = 400, // calls at once over HTTP/2: four connections of a hundred streams
+    HTTP_VENDOR_REASON_MAX = 200,
+};
 
 // The credential as it is now; *ret need only live until the call returns to the loop.
 // false: TRANSIENT while it is being read, CONFIG when it cannot be.
@@ -22,9 +28,10 @@ typedef bool (*HttpVendorAccount)(void *ctx, VendorAccount *ret, Error *err);
 
 typedef struct HttpVendorOptions {
     uv_loop_t *loop;
-    HttpClient *client; // borrowed, with a guard: a credential never crosses a network in clear
+    Transport transport;
+    Transport grants; // HTTP/1.1, for the calls that ask for a token
     const VendorApi *api;
-    unsigned calls; // 1 to HTTP_VENDOR_CALLS_MAX
+    unsigned calls; // at least 1
     int64_t connect_ms, whole_ms;
     HttpVendorAccount account;
     // May a mail of the lane go now, of so many that wait? false: *ret_at_us (clock_mono_us()) is

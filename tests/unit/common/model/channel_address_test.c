@@ -8,6 +8,10 @@
 
 #include "common/model/channel_address.h"
 
+#define POINT                                                                                      \
+    "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+#define AUTH "BTBZMqHH6r4Tts7J_aSIgg"
+
 typedef struct Case {
     Channel channel;
     const char *text;
@@ -33,6 +37,9 @@ static const Case CASES[] = {
     {CHANNEL_SMS, "", NULL, NULL},
     {CHANNEL_PUSH, "dGhlIHRva2Vu:abc_-", "dGhlIHRva2Vu:abc_-", "dGh***"},
     {CHANNEL_PUSH, "two words", NULL, NULL},
+    {CHANNEL_PUSH, "00FFaa11223344556677889900112233445566778899aabbccddeeff00112233", "00ffaa11223344556677889900112233445566778899aabbccddeeff00112233", "00f***"},
+    {CHANNEL_PUSH, " {\"endpoint\": \"https://updates.push.services.mozilla.com/wpush/v2/x\", \"expirationTime\": null, \"keys\": {\"p256dh\": \"" POINT "=\", \"auth\": \"" AUTH "\"}}",
+     "{\"endpoint\":\"https://updates.push.services.mozilla.com/wpush/v2/x\",\"keys\":{\"auth\":\"" AUTH "\",\"p256dh\":\"" POINT "\"}}", "{\"e***"},
     {CHANNEL_INAPP, "u-7", "u-7", "u***"},
     {CHANNEL_WEBHOOK, "https://hooks.example/a", "https://hooks.example/a", "htt***"},
     {CHANNEL_WEBHOOK, "https://", NULL, NULL},

@@ -194,6 +194,20 @@ static CredentialEntry *new_credential(
     return entry;
 }
 
+static void add_setting(World *world, CredentialEntry *entry, const char *name, const char *value)
+{
+    enum { MOST = 4 };
+    Stentor__V1__VendorSetting *setting = arena_alloc(world->arena, sizeof *setting);
+    stentor__v1__vendor_setting__init(setting);
+    setting->name = pb_borrow(name);
+    setting->value = pb_borrow(value);
+    if (entry->settings == NULL) {
+        entry->settings = arena_array(world->arena, MOST, sizeof(Stentor__V1__VendorSetting *));
+    }
+    assert_true(entry->n_settings < MOST);
+    entry->settings[entry->n_settings++] = setting;
+}
+
 static void put_credential(World *world, const CredentialEntry *entry)
 {
     Str payload;
@@ -241,6 +255,42 @@ static void an_sms_without_a_route_goes_to_whom_there_is_a_credential_for(void *
     question.channel = CHANNEL_EMAIL;
     routes_choose(world->routes, &question, &choice);
     assert_true(!choice.implied && choice.count == 0);
+}
+
+static const char *push_vendor(World *world, const char *address)
+{
+    RouteQuestion question = {
+        .tenant = TENANT,
+        .channel = CHANNEL_PUSH,
+        .address = str_from(address),
+        .notification_id = STR("ntf_01M82XS89VEV77VD8AS0MCMH0B")};
+    RouteChoice choice;
+    routes_choose(world->routes, &question, &choice);
+    assert_true(choice.count <= 1);
+    return choice.count == 0 ? "" : arena_cstr(world->arena, choice.picks[0].vendor);
+}
+
+static void a_push_goes_to_the_vendor_of_its_address_only(void **state)
+{
+    World *world = *state;
+    static const char device[] = "00ffaa11223344556677889900112233445566778899aabbccddeeff00112233";
+    put_credential(world, new_credential(world, "acme", "fcm", "main"));
+    assert_string_equal(push_vendor(world, "token:of-an-app"), "fcm");
+    assert_string_equal(push_vendor(world, device), "");
+    CredentialEntry *apns = new_credential(world, "acme", "apns", "main");
+    apns->key_id = pb_borrow("KEY1234567");
+    add_setting(world, apns, "team_id", "TEAM123456");
+    add_setting(world, apns, "topic", "com.example.App");
+    put_credential(world, apns);
+    assert_string_equal(push_vendor(world, device), "apns");
+    RouteEntry *route = new_route(world, "acme", "push");
+    route->channel = STENTOR__V1__CHANNEL__CHANNEL_PUSH;
+    add(world, route, "fcm", 0, 0);
+    add(world, route, "apns", 1, 0);
+    put_good(world, route);
+    assert_string_equal(push_vendor(world, device), "apns");
+    assert_string_equal(push_vendor(world, "token:of-an-app"), "fcm");
+    assert_string_equal(push_vendor(world, "{\"endpoint\":\"https://a.example\"}"), "");
 }
 
 static void the_credential_promoted_last_is_the_active_one(void **state)
@@ -565,6 +615,7 @@ int main(void)
         TEST(without_a_route_nothing_is_picked_and_the_defaults_hold),
         TEST(a_route_s_rules_are_those_of_the_mail),
         TEST(an_sms_without_a_route_goes_to_whom_there_is_a_credential_for),
+        TEST(a_push_goes_to_the_vendor_of_its_address_only),
         TEST(the_credential_promoted_last_is_the_active_one),
         TEST(the_tenant_s_own_credential_comes_before_the_platform_s),
         TEST(weights_share_the_mails_of_a_step_and_each_mail_keeps_its_order),

@@ -7,7 +7,8 @@ static void each_vendor_is_found_by_its_name(void **state)
 {
     (void)state;
     static const char *const names[] = {"ses",    "sendgrid",  "mailgun", "postmark",
-                                        "resend", "sparkpost", "twilio",  "vonage"};
+                                        "resend", "sparkpost", "twilio",  "vonage",
+                                        "fcm",    "apns",      "webpush"};
     size_t count = 0;
     for (; vendor_at(count) != NULL; count++) {
         const VendorApi *api = vendor_at(count);
@@ -15,8 +16,12 @@ static void each_vendor_is_found_by_its_name(void **state)
         assert_true(strlen(api->name) <= VENDOR_NAME_MAX);
         bool mail = count < MAIL_VENDORS;
         assert_int_equal(api->channel == CHANNEL_EMAIL, mail);
-        assert_true(mail || api->channel == CHANNEL_SMS);
-        assert_true(api->build != NULL && api->read != NULL && api->test != NULL);
+        assert_true(mail || api->channel == CHANNEL_SMS || api->channel == CHANNEL_PUSH);
+        assert_true(api->build != NULL && api->read != NULL);
+        // What proves the credential of those without a call is that its key signs.
+        assert_true(api->test != NULL || api->sign != NULL);
+        assert_true((api->grant == NULL) == (api->granted == NULL));
+        assert_true((api->takes != NULL) == (api->channel == CHANNEL_PUSH));
         assert_true((api->ask == NULL) == (api->asked == NULL));
         assert_true(api->message_max > 0 && api->recipients_max >= (mail ? 50U : 1U));
     }
@@ -26,6 +31,26 @@ static void each_vendor_is_found_by_its_name(void **state)
     }
     assert_null(vendor_find(STR("smtp")));
     assert_null(vendor_find(STR_EMPTY));
+}
+
+static void an_address_of_a_push_is_one_vendors(void **state)
+{
+    (void)state;
+    static const char device[] = "00ffaa11223344556677889900112233445566778899aabbccddeeff00112233";
+    static const struct {
+        const char *address, *vendor;
+    } cases[] = {
+        {device, "apns"},
+        {"cAFEBABE:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx", "fcm"},
+        {"{\"endpoint\":\"https://updates.push.services.mozilla.com/x\"}", "webpush"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (size_t n = 0; vendor_at(n) != NULL; n++) {
+            const VendorApi *api = vendor_at(n);
+            bool own = strcmp(api->name, cases[i].vendor) == 0;
+            assert_true(api->takes == NULL || api->takes(str_from(cases[i].address)) == own);
+        }
+    }
 }
 
 static uint32_t retry_after(const char *value)
@@ -53,6 +78,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_vendor_is_found_by_its_name),
+        cmocka_unit_test(an_address_of_a_push_is_one_vendors),
         cmocka_unit_test(retry_after_is_seconds_or_a_date_and_at_most_a_day),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,9 +37,9 @@ static const CaseRow rows[] = {
     WHY(410, "ExpiredToken", SEND_ANSWERED, REPLY_BAD_ADDRESS, 0),
     {"410 alone", 410, NULL, NULL, "", SEND_ANSWERED, REPLY_BAD_ADDRESS, 0, ""},
     WHY(413, "PayloadTooLarge", SEND_ANSWERED, REPLY_TERMINAL, 0),
-    WHY(429, "TooManyRequests", SEND_ANSWERED, REPLY_RETRY, 60000),
+    WHY(429, "TooManyRequests", SEND_ANSWERED, REPLY_THROTTLED, 60000),
     WHY(429, "TooManyProviderTokenUpdates", SEND_ANSWERED, REPLY_RETRY, 60000),
-    {"429 alone", 429, NULL, NULL, "", SEND_ANSWERED, REPLY_RETRY, 60000, ""},
+    {"429 alone", 429, NULL, NULL, "", SEND_ANSWERED, REPLY_THROTTLED, 60000, ""},
     WHY(500, "InternalServerError", SEND_UNKNOWN, REPLY_RETRY, 10000),
     {"500 named otherwise", 500, NULL, NULL, "{\"reason\":\"Unregistered\"}", SEND_UNKNOWN, REPLY_RETRY, 0, "Unregistered"},
     WHY(503, "ServiceUnavailable", SEND_ANSWERED, REPLY_RETRY, 10000),
@@ -52,6 +52,30 @@ static void every_reason_has_its_class(void **state)
 {
     (void)state;
     case_rows(&apns_api, rows, sizeof rows / sizeof *rows);
+}
+
+static void too_many_requests_are_one_devices(void **state)
+{
+    (void)state;
+    static const struct {
+        int status;
+        const char *reason;
+        bool of_address;
+    } cases[] = {
+        {429, "TooManyRequests", true},
+        {429, "TooManyProviderTokenUpdates", false},
+        {503, "ServiceUnavailable", false},
+        {410, "Unregistered", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_new(0);
+        SendResult result;
+        const char *body = arena_printf(arena, "{\"reason\":\"%s\"}", cases[i].reason);
+        VendorAnswer answer = {.status = cases[i].status, .body = str_from(body)};
+        apns_read(&answer, arena, &result);
+        assert_int_equal(result.of_address, cases[i].of_address);
+        arena_free(arena);
+    }
 }
 
 static void an_accepted_push_has_its_id(void **state)
@@ -78,6 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_reason_has_its_class),
+        cmocka_unit_test(too_many_requests_are_one_devices),
         cmocka_unit_test(an_accepted_push_has_its_id),
         cmocka_unit_test(only_an_expired_token_is_stale),
     };

@@ -77,7 +77,13 @@ static bool test_call(
 }
 
 static const VendorApi test_api = {
-    .name = "testmail", .channel = CHANNEL_EMAIL, .build = build, .read = judge, .test = test_call};
+    .name = "testmail",
+    .base_url = "https://api.example",
+    .channel = CHANNEL_EMAIL,
+    .build = build,
+    .read = judge,
+    .test = test_call,
+};
 
 static bool account(void *ctx, VendorAccount *ret, Error *err)
 {
@@ -121,7 +127,7 @@ static int up(void **state)
     assert_non_null(vendors->client);
     vendors->vendor = http_vendor_new(&(HttpVendorOptions){
         .loop = &vendors->net->loop,
-        .client = vendors->client,
+        .transport = transport_http1(vendors->client),
         .api = &test_api,
         .calls = 2,
         .connect_ms = 1000,
