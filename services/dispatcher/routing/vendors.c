@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/model/calling_code.h"
 #include "common/routing/quota.h"
 #include "services/dispatcher/routing/vendor_mail.h"
 #include "services/dispatcher/routing/vendors_internal.h"
@@ -370,6 +371,7 @@ void vendors_choose(Vendors *vendors, Job *job, Str address, int64_t now_us)
         .category = (Category)rendered->category,
         .address = address,
         .domain = at >= 0 ? str_slice(address, (size_t)at + 1, address.len) : STR_EMPTY,
+        .country = at >= 0 ? STR_EMPTY : calling_code_country(address),
         .notification_id = job->key->notification_id,
         .avoid = avoid,
         .avoid_count = avoid_count,
