@@ -13,3 +13,4 @@ extern const VendorCallback resend_callback;
 extern const VendorCallback sparkpost_callback;
 extern const VendorCallback twilio_callback;
 extern const VendorCallback vonage_callback;
+extern const VendorCallback telnyx_callback;

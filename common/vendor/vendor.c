@@ -10,6 +10,7 @@
 #include "common/vendor/sendgrid/sendgrid.h"
 #include "common/vendor/ses/ses.h"
 #include "common/vendor/sparkpost/sparkpost.h"
+#include "common/vendor/telnyx/telnyx.h"
 #include "common/vendor/twilio/twilio.h"
 #include "common/vendor/vonage/vonage.h"
 #include "common/vendor/webpush/webpush.h"
@@ -17,9 +18,17 @@
 enum { RETRY_AFTER_MAX_S = 86400 };
 
 // The only list of vendors with an HTTP API.
-static const VendorApi *const vendors[] = {&ses_api,    &sendgrid_api,  &mailgun_api, &postmark_api,
-                                           &resend_api, &sparkpost_api, &twilio_api,  &vonage_api,
-                                           &fcm_api,    &apns_api,      &webpush_api};
+// clang-format off
+static const VendorApi *const vendors[] = {
+    &ses_api, &sendgrid_api, &mailgun_api, &postmark_api, &resend_api, &sparkpost_api,
+    &twilio_api,
+    &vonage_api,
+    &fcm_api,
+    &apns_api,
+    &webpush_api,
+    &telnyx_api,
+};
+// clang-format on
 
 const VendorApi *vendor_at(size_t n)
 {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.x509.oid import NameOID
 
 from tests.harness.vendor_doubles import phone
@@ -48,6 +48,9 @@ class Signer:
             self.key = self.topic
         elif vendor == "resend":
             self.key = "whsec_" + base64.b64encode(secrets.token_bytes(24)).decode()
+        elif vendor == "telnyx":
+            self.private = ed25519.Ed25519PrivateKey.generate()
+            self.key = base64.b64encode(self.private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)).decode()
         elif vendor == "mailgun" or vendor in phone.VENDORS:
             self.key = secrets.token_hex(16)
         else:

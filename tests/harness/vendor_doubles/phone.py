@@ -2,6 +2,7 @@
 """Vendors that reach a phone number: what they ask of a request, how they answer, and the callbacks that they sign. A message is a Mail whose
 `to` is the number; `report_to` is the URL that the request gave for reports."""
 import base64
+import datetime
 import email.utils
 import hashlib
 import hmac
@@ -10,8 +11,9 @@ import re
 import secrets
 import time
 import urllib.parse
+import uuid
 
-from tests.harness.vendor_doubles.wire import Answered, Mail, Refused, known, need
+from tests.harness.vendor_doubles.wire import Answered, Mail, Refused, json_of, known, need
 
 NUMBER = re.compile(r"^\+[1-9][0-9]{4,14}$")
 GSM = set("@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà")
@@ -143,11 +145,70 @@ def vonage_reported(signer, mail, kind, fields):
     return {"Content-Type": "application/x-www-form-urlencoded"}, urllib.parse.urlencode(form).encode()
 
 
+# ---- Telnyx ----
+
+def telnyx_error(status, code, text, headers=None, **source):
+    return Refused(status, json.dumps({"errors": [{"code": code, "title": text, "detail": text, **({"source": source} if source else {})}]}), headers)
+
+
+def telnyx_message(mail, status):
+    return {"record_type": "message", "direction": "outbound", "id": mail.id, "type": "SMS", "from": {"phone_number": mail.sender}, "text": mail.text,
+            "to": [{"phone_number": mail.to[0], "status": status}], "parts": segments(mail.text), "cost": {"amount": "0.0051", "currency": "USD"},
+            "webhook_url": mail.report_to, "errors": []}
+
+
+def telnyx(double, request):
+    def refused(text):
+        return telnyx_error(422, "10015", text)
+    if request.headers.get("authorization") != f"Bearer {double.secret}":
+        raise telnyx_error(401, "10009", "Authentication failed")
+    if request.method == "GET" and request.path == "/v2/balance":
+        raise Answered({"data": {"record_type": "balance", "balance": "300.00", "currency": "USD"}})
+    need(request.method == "POST" and request.path == "/v2/messages", lambda text: telnyx_error(404, "10005", text), "no such path")
+    need("idempotency-key" not in request.headers, refused, "messages declare no Idempotency-Key")
+    document = json_of(request, refused)
+    known(document, ("from", "messaging_profile_id", "to", "text", "type", "webhook_url"), refused)
+    need("from" in document or "messaging_profile_id" in document, lambda text: telnyx_error(400, "40305", text), "Invalid 'from' address")
+    need(NUMBER.match(document["to"]) and document["to"] not in double.rejected, lambda text: telnyx_error(400, "40310", text), "Invalid 'to' address")
+    need(document["to"] not in double.opted_out, lambda text: telnyx_error(400, "40300", text), "Blocked due to STOP message")
+    need(document["text"] and segments(document["text"]) <= 10, lambda text: telnyx_error(400, "40302", text), "Message too large")
+    mail = Mail("telnyx", str(uuid.uuid4()), document.get("from", ""), [document["to"]], text=document["text"], report_to=document.get("webhook_url", ""))
+    return mail, 200, json.dumps({"data": telnyx_message(mail, "queued")}), {}
+
+
+def telnyx_signed(signer, document):
+    """Signed by `cryptography`: Ed25519 over the time and the raw body."""
+    body, stamp = json.dumps(document).encode(), str(int(time.time()))
+    signature = base64.b64encode(signer.private.sign(stamp.encode() + b"|" + body)).decode()
+    return {"Content-Type": "application/json", "telnyx-signature-ed25519": signature, "telnyx-timestamp": stamp}, body
+
+
+def telnyx_event(kind, payload, fields):
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+    return {"data": {"record_type": "event", "event_type": kind, "id": str(uuid.uuid4()), "occurred_at": now, "payload": {**payload, **fields}}, "meta": {"attempt": 1}}
+
+
+def telnyx_reported(signer, mail, kind, fields):
+    event, status, code = {"sent": ("message.sent", "sent", ""), "delivered": ("message.finalized", "delivered", ""),
+                           "bounced": ("message.finalized", "delivery_failed", "40012"), "soft_bounced": ("message.finalized", "delivery_failed", "40008"),
+                           "blocked": ("message.finalized", "delivery_failed", "40002"), "dropped": ("message.finalized", "sending_failed", "40300")}[kind]
+    payload = telnyx_message(mail, status)
+    payload["errors"] = [{"code": code, "title": kind}] if code else []
+    return telnyx_signed(signer, telnyx_event(event, payload, fields))
+
+
+def telnyx_reply(signer, number, text):
+    """What Telnyx posts to the profile's URL when a recipient writes to a sender."""
+    return telnyx_signed(signer, telnyx_event("message.received", {"id": str(uuid.uuid4()), "direction": "inbound", "from": {"phone_number": number}, "text": text}, {}))
+
+
 REFUSALS = {
+    "telnyx": {"UNAUTHORIZED": (401, {"errors": [{"code": "10009", "title": "Authentication failed"}]}), "THROTTLE": (429, {"errors": [{"code": "10011", "title": "Too many requests"}]}),
+               "ERROR": (500, {"errors": [{"code": "10007", "title": "Unexpected error"}]}), "UNAVAILABLE": (503, {"errors": []})},
     "vonage": {"UNAUTHORIZED": (200, {"messages": [{"status": "4", "error-text": "Bad Credentials"}]}), "THROTTLE": (200, {"messages": [{"status": "1", "error-text": "Throttled"}]}),
                "ERROR": (500, {}), "UNAVAILABLE": (503, {})},
     "twilio": {"UNAUTHORIZED": (401, {"code": 20003, "message": "Authenticate", "status": 401}), "THROTTLE": (429, {"code": 20429, "message": "Too Many Requests", "status": 429}),
                "ERROR": (500, {"code": 20500, "message": "Internal Server Error", "status": 500}), "UNAVAILABLE": (503, {"code": 20503, "message": "Service Unavailable", "status": 503})},
 }
-VENDORS = {"twilio": twilio, "vonage": vonage}
-REPORTS = {"twilio": twilio_reported, "vonage": vonage_reported}
+VENDORS = {"twilio": twilio, "vonage": vonage, "telnyx": telnyx}
+REPORTS = {"twilio": twilio_reported, "vonage": vonage_reported, "telnyx": telnyx_reported}

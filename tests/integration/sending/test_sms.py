@@ -214,9 +214,21 @@ def test_a_credential_is_tested_without_sending(world):
     assert len(world.twilio.mails) == before
 
 
+def test_a_route_may_be_for_the_numbers_of_a_country(world):
+    """From here on there are two vendors."""
+    vonage = world.vonage = world.vendor("vonage")
+    world.cli("route", "put", "austria", "--channel", "sms", "--country", "AT", "--vendor", "vonage")
+
+    def goes_to_vonage(number):
+        before = len(vonage.mails)
+        world.sent(to=number)
+        return len(vonage.mails) > before
+    wait_until(lambda: goes_to_vonage("+43664" + world.number()[-7:]), 20, "numbers of Austria taking their route")
+    assert not goes_to_vonage(world.number()), "numbers of Germany take the first vendor of the list"
+
+
 def test_vonage_takes_what_twilio_does_not_and_reports_it(world):
-    """The last of the file: from here on there are two vendors."""
-    vonage = world.vendor("vonage")
+    vonage = world.vonage
     world.twilio.stop()
 
     def takes():
@@ -236,3 +248,38 @@ def test_vonage_takes_what_twilio_does_not_and_reports_it(world):
     assert world.call(mail.report_to.rpartition("/")[0] + "/" + "A" * 32, made)[0] == 401
     assert world.pipeline.status(notification, wait="delivered")["status"] == "delivered"
     world.twilio.start()
+
+
+def test_telnyx_takes_what_neither_takes_and_reports_it(world):
+    """The last of the file: from here on there are three vendors."""
+    telnyx = world.vendor("telnyx")
+    others = [double for double in world.routing.doubles if double is not telnyx]
+    for double in others:
+        double.stop()
+
+    def takes():
+        before = len(telnyx.mails)
+        world.pipeline.status(world.accepted(), wait="sent")
+        return len(telnyx.mails) > before
+    wait_until(takes, 40, "the third vendor's credential reaching the dispatcher")
+    number = world.number()
+    notification = world.sent(to=number, variables={"name": "Zoë", "more": "x" * 200})
+    mail = telnyx.mails[-1]
+    assert mail.sender == "+15005550007" and mail.text.startswith("Zoë, your code is 4711.") and "idempotency-key" not in mail.request.headers
+    attempt = world.attempt(notification, "sent").attempt
+    assert (attempt.vendor, attempt.vendor_message_id, attempt.segments, attempt.cost_micros, attempt.currency) == ("telnyx", mail.id, 4, 5100, "USD")
+    made = telnyx.callback(mail, "delivered")
+    forged = Callback(made.headers, made.body.replace(b'"delivered"', b'"delivery_failed"'))
+    assert forged.body != made.body and world.call(mail.report_to, forged)[0] == 401
+    wait_until(lambda: world.call(mail.report_to, made)[0] == 200, 20, "the event being taken")
+    assert world.pipeline.status(notification, wait="delivered")["status"] == "delivered"
+    assert world.call(mail.report_to.partition("?")[0].rpartition("/")[0] + "/" + "A" * 32, made)[0] == 401
+
+    url = world.public_url + world.cli("inbound", "url", "telnyx").strip()
+    assert world.call(url, Callback(*phone.telnyx_reply(telnyx.signer, number, "Stop")))[0] == 200
+
+    def remind():
+        return world.pipeline.post({"to": number, "channel": "sms", "template": "code", "category": "reminder", "variables": {"name": "Alice"}})[2]["status"]
+    wait_until(lambda: remind() == "suppressed", 20, "the opt-out")
+    for double in others:
+        double.start()

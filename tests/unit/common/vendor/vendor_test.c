@@ -6,9 +6,17 @@ enum { MAIL_VENDORS = 6 };
 static void each_vendor_is_found_by_its_name(void **state)
 {
     (void)state;
-    static const char *const names[] = {"ses",    "sendgrid",  "mailgun", "postmark",
-                                        "resend", "sparkpost", "twilio",  "vonage",
-                                        "fcm",    "apns",      "webpush"};
+    // clang-format off
+    static const char *const names[] = {
+        "ses", "sendgrid", "mailgun", "postmark", "resend", "sparkpost",
+        "twilio",
+        "vonage",
+        "fcm",
+        "apns",
+        "webpush",
+        "telnyx",
+    };
+    // clang-format on
     size_t count = 0;
     for (; vendor_at(count) != NULL; count++) {
         const VendorApi *api = vendor_at(count);
