@@ -35,7 +35,7 @@ typedef struct HttpRequest {
     Str body;
     Arena *arena; // lives until the answer is sent
     int64_t received_at_us;
-    size_t body_max;      // the server's; admit may lower it. Beyond it 413
+    size_t body_max;      // the server's; admit may lower it, and raise it up to that again. Beyond it 413
     void *admitted;       // whatever admit leaves for the handler; NULL at first
     char id[ID_SIZE];     // "req_" and a ULID; every answer has it as Stentor-Request-Id
     const char *instance; // what its problem is called where it was noted (RFC 9457); NULL: the id

@@ -14,3 +14,4 @@ extern const VendorCallback sparkpost_callback;
 extern const VendorCallback twilio_callback;
 extern const VendorCallback vonage_callback;
 extern const VendorCallback telnyx_callback;
+extern const VendorCallback meta_callback;

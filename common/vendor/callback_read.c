@@ -8,7 +8,14 @@
 #include "common/base/json_scan.h"
 #include "common/base/log.h"
 
-enum { ID_TEXT_MAX = 200, ADDRESS_MAX = 254, ENHANCED_MAX = 9 };
+enum {
+    ID_TEXT_MAX = 200,
+    ADDRESS_MAX = 254,
+    ENHANCED_MAX = 9,
+    NID_LEN = 30,
+    PHONE_DIGITS_MIN = 5,
+    PHONE_DIGITS_MAX = 15,
+};
 
 #define YEAR_2100_S INT64_C(4102444800)
 
@@ -75,8 +82,23 @@ Str callback_email(Str text)
     return good ? text : STR_EMPTY;
 }
 
-// Cut at the start of a character, so that the rest is still UTF-8.
-static Str cut_text(Str text, size_t max)
+Str callback_plain(Str text, size_t max)
+{
+    return text.len <= max && str_is_utf8(text) && !str_has_control(text) ? text : STR_EMPTY;
+}
+
+Str callback_phone(Str digits, Arena *arena)
+{
+    Str rest = str_starts(digits, STR("+")) ? str_slice(digits, 1, digits.len) : digits;
+    bool good = rest.len >= PHONE_DIGITS_MIN && rest.len <= PHONE_DIGITS_MAX;
+    for (size_t i = 0; good && i < rest.len; i++) {
+        good = ascii_is_digit(rest.ptr[i]);
+    }
+    return good ? str_from(arena_printf(arena, "+" STR_FMT, STR_ARG(rest))) : STR_EMPTY;
+}
+
+// So that the rest is still UTF-8.
+Str callback_cut(Str text, size_t max)
 {
     if (text.len <= max) {
         return text;
@@ -91,8 +113,8 @@ Str callback_words(Str text, Arena *arena)
 {
     // Masking may lengthen the text: cut before and after.
     char *masked = arena_alloc(arena, 2 * CALLBACK_TEXT_MAX + 1);
-    mask_addresses(cut_text(text, CALLBACK_TEXT_MAX), masked, 2 * CALLBACK_TEXT_MAX + 1);
-    return cut_text(str_from(masked), CALLBACK_TEXT_MAX);
+    mask_addresses(callback_cut(text, CALLBACK_TEXT_MAX), masked, 2 * CALLBACK_TEXT_MAX + 1);
+    return callback_cut(str_from(masked), CALLBACK_TEXT_MAX);
 }
 
 static bool is_part(Str text)
@@ -153,6 +175,18 @@ Str callback_notification(const json_t *object, const char *const *names)
         }
     }
     return STR_EMPTY;
+}
+
+void callback_attempt_ref(Str text, CallbackEvent *event)
+{
+    int64_t attempt = 0;
+    Str id = callback_notification_of(str_slice(text, 0, NID_LEN));
+    if (id.len == NID_LEN && text.len > NID_LEN + 1 && text.ptr[NID_LEN] == '-' &&
+        str_to_i64(str_slice(text, NID_LEN + 1, text.len), &attempt) && attempt > 0 &&
+        attempt <= INT16_MAX) {
+        event->notification_id = id;
+        event->attempt = (int32_t)attempt;
+    }
 }
 
 int32_t callback_attempt(const json_t *object, const char *name)
@@ -232,6 +266,22 @@ CallbackEvent callback_event(const CallbackKind *kind)
         .outcome = kind->outcome,
         .reason_code = kind->reason_code,
         .suppress = kind->suppress,
+    };
+}
+
+CallbackEvent callback_reply(
+    const CallbackReply *reply, Str from, Str message_id, int64_t at_us, Str account)
+{
+    bool stops = reply->word == REPLY_WORD_STOP && from.len > 0;
+    return (CallbackEvent){
+        .message_id = message_id,
+        .suppress = stops ? SUPPRESSION_OPT_OUT : SUPPRESSION_NONE,
+        .email = from,
+        .reason_code = "",
+        .text = stops ? STR("the recipient replied STOP") : STR_EMPTY,
+        .at_us = at_us,
+        .account = account,
+        .reply = reply,
     };
 }
 

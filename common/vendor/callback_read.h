@@ -14,11 +14,17 @@ const json_t *callback_json(Str body, Arena *arena, Error *err);
 Str callback_text(const json_t *object, const char *name);
 // A vendor's id: of at most 200 printable bytes, else empty.
 Str callback_id(const json_t *object, const char *name);
-Str callback_email(Str text);               // empty: no address
+Str callback_email(Str text);             // empty: no address
+Str callback_plain(Str text, size_t max); // empty: longer, not UTF-8, or with control characters
+Str callback_phone(
+    Str digits, Arena *arena); // "+4915..." of the same with or without '+'; empty: none
 Str callback_words(Str text, Arena *arena); // addresses masked, cut at CALLBACK_TEXT_MAX
+Str callback_cut(Str text, size_t max);     // where a character begins
 // Of the first of the names that is one of ours: the id itself, or our Message-ID (in <> or not).
 Str callback_notification(const json_t *object, const char *const *names);
 Str callback_notification_of(Str text);
+// "<notification id>-<attempt>", as vendor_attempt_ref() wrote it; else the event is left as it is.
+void callback_attempt_ref(Str text, CallbackEvent *event);
 int32_t callback_attempt(const json_t *object, const char *name); // a number, or its text; 0: none
 int64_t callback_unix(const json_t *value); // seconds as a number or as text; 0: none
 int64_t callback_time(Str text);            // RFC 3339; 0: none
@@ -39,6 +45,9 @@ typedef struct CallbackKind {
 // The first that fits; NULL: none does.
 const CallbackKind *callback_kind(const CallbackKind *kinds, size_t count, Str type, Str detail);
 CallbackEvent callback_event(const CallbackKind *kind);
+// What `from` wrote (empty: not known); STOP is an opt-out.
+CallbackEvent callback_reply(
+    const CallbackReply *reply, Str from, Str message_id, int64_t at_us, Str account);
 // A batch of at most `count` events, to be filled.
 CallbackBatch callback_batch(Arena *arena, size_t count);
 // The array of events that the body is, and a batch of its size. NULL: ERROR_PERMANENT.

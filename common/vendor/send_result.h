@@ -18,9 +18,10 @@ typedef enum SendState {
 // addresses masked.
 typedef struct SendResult {
     SendState state;
-    bool waited;      // SEND_UNSENT: its turn never came, which says nothing about the vendor
-    ReplyClass reply; // SEND_ANSWERED
-    bool of_address; // SEND_ANSWERED: it is about this address alone and says nothing of the vendor
+    bool waited;       // SEND_UNSENT: its turn never came, which says nothing about the vendor
+    ReplyClass reply;  // SEND_ANSWERED
+    bool of_recipient; // SEND_ANSWERED: it is about this recipient alone, and says nothing of the
+                       // vendor or its limit
     uint32_t retry_after_ms;
     Str code, enhanced, text;
     Str vendor_message_id; // empty: the vendor gives none, or it is the mail's Message-ID

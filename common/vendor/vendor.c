@@ -5,6 +5,7 @@
 #include "common/vendor/apns/apns.h"
 #include "common/vendor/fcm/fcm.h"
 #include "common/vendor/mailgun/mailgun.h"
+#include "common/vendor/meta/meta.h"
 #include "common/vendor/postmark/postmark.h"
 #include "common/vendor/resend/resend.h"
 #include "common/vendor/sendgrid/sendgrid.h"
@@ -27,6 +28,7 @@ static const VendorApi *const vendors[] = {
     &apns_api,
     &webpush_api,
     &telnyx_api,
+    &meta_api,
 };
 // clang-format on
 
@@ -40,6 +42,18 @@ const VendorApi *vendor_find(Str name)
     for (size_t n = 0; vendor_at(n) != NULL; n++) {
         if (str_eq(name, str_from(vendors[n]->name))) {
             return vendors[n];
+        }
+    }
+    return NULL;
+}
+
+const char *vendor_reason(const VendorApi *api, Str text)
+{
+    Str code = STR_EMPTY;
+    (void)str_split(&text, ' ', &code);
+    for (const VendorReason *row = api->reasons; row != NULL && row->code != NULL; row++) {
+        if (str_eq(code, str_from(row->code))) {
+            return row->reason_code;
         }
     }
     return NULL;

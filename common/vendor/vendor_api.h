@@ -116,6 +116,11 @@ typedef struct VendorBearer {
     int64_t refresh_us, expires_us; // from when on another one is to be had; it is of no use
 } VendorBearer;
 
+// What a caller reads as the reason_code of a message that a vendor's own code ended.
+typedef struct VendorReason {
+    const char *code, *reason_code; // NULL: the end of the list
+} VendorReason;
+
 typedef struct VendorApi {
     const char *name; // "sendgrid": in the ledger, in events, in routes
     Channel channel;
@@ -169,7 +174,11 @@ typedef struct VendorApi {
     Str (*audience)(const VendorMail *mail, Arena *arena);
     // The bearer was refused, nothing else: with a new one the same request may be sent again.
     bool (*stale)(const VendorAnswer *answer, Arena *arena);
+    const VendorReason *reasons; // NULL: its codes say no more than their class
 } VendorApi;
+
+// Of a SendResult's text, which begins with the vendor's code; NULL: no more than its class says.
+const char *vendor_reason(const VendorApi *api, Str text);
 
 // NULL: no vendor with an HTTP API has this name.
 const VendorApi *vendor_find(Str name);

@@ -6,6 +6,7 @@
 #include "common/base/arena.h"
 #include "common/base/error.h"
 #include "common/model/enums.h"
+#include "common/vendor/reply_words.h"
 #include "common/vendor/vendor_api.h"
 
 enum { CALLBACK_EVENTS_MAX = 10000, CALLBACK_TEXT_MAX = 512 };
@@ -32,6 +33,15 @@ typedef enum CallbackVerdict {
     CALLBACK_BAD,      // no key fits
 } CallbackVerdict;
 
+// What a recipient wrote to a sender of the tenant's.
+typedef struct CallbackReply {
+    ReplyWord word;
+    Str to;      // the sender: a number, a name, or the vendor's id of it
+    Str text;    // empty: there is none
+    Str kind;    // "text", "image" ...
+    Str answers; // the vendor's id of the message that it answers; empty: it does not say
+} CallbackReply;
+
 typedef struct CallbackEvent {
     Str id;              // the vendor's own; empty: none
     Str notification_id; // "ntf_..."; empty: it names none of ours
@@ -48,6 +58,8 @@ typedef struct CallbackEvent {
     bool machine;               // opened or clicked by a scanner or a proxy: it raises no status
     // Of what is suppressed where email is empty, of ADDRESS_HASH_LEN bytes; NULL: not known.
     const uint8_t *address_hash;
+    Str account;                // the vendor's id of the tenant's own number; empty: it names none
+    const CallbackReply *reply; // NULL: it is none
 } CallbackEvent;
 
 typedef struct CallbackBatch {
@@ -80,6 +92,17 @@ typedef struct VendorCallback {
     // What a repeat of the same callback has in common with it, of one that verify called good;
     // empty: its bytes. NULL: always its bytes.
     Str (*repeat_key)(const CallbackRequest *request, Arena *arena);
+    // A body of more than part_max bytes as several of at most so many, each one of the vendor's,
+    // in `arena`. ERROR_PERMANENT when it is none, or one event is longer. NULL: it is never so
+    // long.
+    bool (*split)(
+        Str body, size_t part_max, Arena *arena, Str **ret_parts, size_t *ret_count, Error *err);
+    // It asks once, with GET, whether the address is ours: hub.verify_token is the URL's
+    // capability, and hub.challenge is to be answered.
+    bool challenges;
+    // Events name the tenant's own number at the vendor, and those of a number that is not on the
+    // tenant's list (`account_setting` of its keys) are another's. NULL: no such list.
+    const char *account_setting;
     // Everything in *ret lives in `arena` or is static. ERROR_PERMANENT when the body is none of
     // the vendor's.
     bool (*events)(Str body, Arena *arena, CallbackBatch *ret, Error *err);

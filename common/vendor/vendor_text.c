@@ -27,17 +27,26 @@ static uint32_t utf16_units(Str text)
     return units;
 }
 
+bool vendor_check_phone(const VendorMail *mail, Error *err)
+{
+    return is_phone(mail->to.address) ||
+           error_set(
+               err, ERROR_PERMANENT,
+               "the message's 'to' is not a phone number such as +4915112345678");
+}
+
+Str vendor_attempt_ref(const VendorMail *mail, Arena *arena)
+{
+    return str_from(
+        arena_printf(arena, STR_FMT "-%d", STR_ARG(mail->notification_id), (int)mail->attempt));
+}
+
 bool vendor_check_text(
     const VendorApi *api, const VendorMail *mail, const VendorAccount *account, uint32_t units_max,
     Error *err)
 {
-    if (!vendor_check_account(api, account, err)) {
+    if (!vendor_check_account(api, account, err) || !vendor_check_phone(mail, err)) {
         return false;
-    }
-    if (!is_phone(mail->to.address)) {
-        return error_set(
-            err, ERROR_PERMANENT,
-            "the message's 'to' is not a phone number such as +4915112345678");
     }
     if (mail->text.len == 0 || !str_is_utf8(mail->text)) {
         return error_set(

@@ -11,6 +11,10 @@ enum { VENDOR_SENDERS_MAX = 50 };
 bool vendor_check_text(
     const VendorApi *api, const VendorMail *mail, const VendorAccount *account, uint32_t units_max,
     Error *err);
+// ERROR_PERMANENT when `to` is not a phone number.
+bool vendor_check_phone(const VendorMail *mail, Error *err);
+// "<notification id>-<attempt>": names the attempt where a vendor repeats what it was given.
+Str vendor_attempt_ref(const VendorMail *mail, Arena *arena);
 // One of the setting `from` (of `from_urgent`, where it is set, for urgent ones): several stand
 // there with ',' between, and a recipient always gets the same. Empty: it is not set.
 Str vendor_sender(const VendorMail *mail, const VendorAccount *account);

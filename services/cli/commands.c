@@ -293,13 +293,14 @@ const Command commands[] = {
     {"tenant sender-domain", "add|remove TENANT DOMAIN | list [TENANT]", 1, 3, "json",
      "the domains that the From of a tenant may have: acme.test, or *.acme.test for every domain below it\n"
      "  Removing the domain of its sender removes the sender too; waiting mails with it fail with sender_unverified.", cmd_tenant_sender_domain, NULL},
-    {"inbound put", "VENDOR", 1, 1, "public-key= secret= not-after= topic= revoke json",
+    {"inbound put", "VENDOR", 1, 1, "public-key= secret= not-after= topic= number= revoke json",
      "store the keys with which a vendor proves its callbacks; what was stored before is replaced\n"
      "  --public-key BASE64      sendgrid: as its console shows it\n"
      "  --secret NAME=REFERENCE  all but sendgrid and ses: where the webhook-receiver reads the key: file:/PATH, env:NAME or exec:/PATH ARGUMENTS;\n"
      "                           repeatable: each is good. ses: a certificate to trust instead of the one that SNS names\n"
      "  --not-after NAME=TIME    the secret of that name is good until then: RFC 3339, or a span such as 7d; repeatable\n"
      "  --topic ARN              ses: an SNS topic that may call back; repeatable\n"
+     "  --number ID              meta: phone_number_id of a number of the tenant's; repeatable\n"
      "  --revoke                 accept no more callbacks", cmd_inbound_put, NULL},
     {"inbound list", "", 0, 0, "json", "show for each vendor whether the tenant's callbacks are accepted, and by which keys", cmd_inbound_list, NULL},
     {"inbound url", "VENDOR", 1, 1, "base= json",

@@ -673,6 +673,7 @@ const SendResult *job_keep_result(const Job *job, const SendResult *result)
     *kept = (SendResult){
         .state = result->state,
         .reply = result->reply,
+        .of_recipient = result->of_recipient,
         .retry_after_ms = result->retry_after_ms,
         .code = recordable(arena, result->code),
         .enhanced = recordable(arena, result->enhanced),

@@ -402,7 +402,7 @@ static void wait_for_vendor(Job *job, const SendResult *result, const RoutingNex
 {
     int64_t now_us = clock_now_us();
     bool counted = job->rendered->retries != NULL; // its caller counts every attempt
-    if (result->of_address && !counted) { // neither a rung's wait: nothing is wrong but the pace
+    if (result->of_recipient && !counted) { // neither a rung's wait: nothing is wrong but the pace
         record_deferred(job, result, now_us + next->wait_ms * 1000, step_of(job));
     } else if (result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED) {
         record_outcome(job, result); // as long as it says, or as a rung

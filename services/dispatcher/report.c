@@ -8,6 +8,7 @@
 #include "common/codec/hash.h"
 #include "common/events/meta.h"
 #include "common/events/status.h"
+#include "common/vendor/vendor_api.h"
 #include "services/dispatcher/vendor/smtp/smtp_reply.h"
 #include "stentor/v1/deferred.pb-c.h"
 
@@ -28,6 +29,11 @@ static const char *reason_code_of(const LedgerRow *row)
     }
     if (row->rung >= 0) {
         return "retries_exhausted";
+    }
+    const VendorApi *api = vendor_find(row->vendor);
+    const char *said = api != NULL ? vendor_reason(api, row->reply) : NULL;
+    if (said != NULL) {
+        return said;
     }
     int64_t code = 0;
     bool known = str_to_i64(row->code, &code) && code >= 200 && code <= 599;

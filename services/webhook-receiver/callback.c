@@ -12,13 +12,16 @@
 #include "common/codec/inbound_capability.h"
 #include "common/events/meta.h"
 #include "common/render/public_url.h"
+#include "common/vendor/callback_proof.h"
 #include "common/vendor/ses/sns.h"
 #include "stentor/v1/inbound.pb-c.h"
 
-enum { READS_MAX = 12 };
+enum { READS_MAX = 12, CHALLENGE_MAX = 128 };
 
 // Lives in the request's arena.
 typedef struct Call {
+    size_t open; // parts that JetStream has not answered yet
+    bool failed; // one of them was not stored
     CallbackEndpoint *endpoint;
     HttpRequest *http;
     CallbackRoute route;
@@ -70,10 +73,15 @@ static void answer_rejected(
 
 // ---- storing ----
 
+// What was stored of a callback that comes again is recognised.
 static void finish(Call *call, const Error *err)
 {
+    call->failed = call->failed || err != NULL;
+    if (--call->open > 0) {
+        return;
+    }
     call->endpoint->waiting--;
-    if (err != NULL) {
+    if (call->failed) {
         answer_unavailable(call->endpoint, call->http, "the callback could not be stored");
         return;
     }
@@ -91,7 +99,7 @@ static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool du
 
 // The tenant is hashed too: the same bytes for two tenants are two callbacks. What the vendor says
 // is the same in all repeats counts, else the bytes.
-static void derive_id(const Call *call, char ret[EVENT_ID_SIZE])
+static void derive_id(const Call *call, size_t part, char ret[EVENT_ID_SIZE])
 {
     uint8_t hash[SHA256_LEN];
     char hex[2 * SHA256_LEN + 1];
@@ -100,16 +108,18 @@ static void derive_id(const Call *call, char ret[EVENT_ID_SIZE])
                                           : STR_EMPTY;
     sha256(same.len > 0 ? same : call->http->body, hash);
     hex_encode(hash, SHA256_LEN, hex);
-    char *discriminator =
-        arena_printf(call->http->arena, STR_FMT "/%s", STR_ARG(call->route.tenant), hex);
+    Arena *arena = call->http->arena;
+    char *discriminator = arena_printf(arena, STR_FMT "/%s", STR_ARG(call->route.tenant), hex);
+    discriminator = part == 0 ? discriminator : arena_printf(arena, "%s/%zu", discriminator, part);
     event_id_derive("inbound", str_from(vendor->name), str_from(discriminator), ret);
 }
 
-static bool pack_callback(Call *call, char event_id[EVENT_ID_SIZE], Str *ret, Error *err)
+static bool pack_callback(
+    Call *call, Str body, size_t part, char event_id[EVENT_ID_SIZE], Str *ret, Error *err)
 {
     HttpRequest *http = call->http;
     Str tenant = call->route.tenant;
-    derive_id(call, event_id);
+    derive_id(call, part, event_id);
     MetaSpec head = {
         .event_id = event_id,
         .tenant = arena_cstr(http->arena, tenant),
@@ -122,7 +132,7 @@ static bool pack_callback(Call *call, char event_id[EVENT_ID_SIZE], Str *ret, Er
     callback.vendor = arena_cstr(http->arena, str_from(call->route.vendor->name));
     callback.key = arena_cstr(http->arena, call->key);
     DataKey *key = data_key_for_tenant(call->endpoint->master, tenant);
-    callback.body = seal(key, tenant, STR_EMPTY, "body", http->body, http->arena);
+    callback.body = seal(key, tenant, STR_EMPTY, "body", body, http->arena);
     data_key_free(key);
     callback.received_at_us = http->received_at_us;
     callback.attempt_token =
@@ -130,24 +140,64 @@ static bool pack_callback(Call *call, char event_id[EVENT_ID_SIZE], Str *ret, Er
     return event_pack(&callback.base, http->arena, ret, err);
 }
 
+// A body that one message does not hold, in parts.
+static bool split(Call *call, Str **ret_parts, size_t *ret_count, Error *err)
+{
+    HttpRequest *http = call->http;
+    const CallbackEndpoint *endpoint = call->endpoint;
+    const VendorCallback *vendor = call->route.vendor;
+    if (vendor->split == NULL || http->body.len <= endpoint->part_max) {
+        *ret_parts = &http->body;
+        *ret_count = 1;
+        return true;
+    }
+    return vendor->split(http->body, endpoint->part_max, http->arena, ret_parts, ret_count, err);
+}
+
+static bool pack_parts(Call *call, BusOut **ret, size_t *ret_count, Error *err)
+{
+    Arena *arena = call->http->arena;
+    Str *parts = NULL;
+    if (!split(call, &parts, ret_count, err)) {
+        return false;
+    }
+    char *subject = arena_alloc(arena, SUBJECT_SIZE);
+    subject_inbound(subject, call->route.vendor->name);
+    BusOut *out = arena_array(arena, *ret_count, sizeof *out);
+    for (size_t i = 0; i < *ret_count; i++) {
+        char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
+        if (!pack_callback(call, parts[i], i, event_id, &out[i].payload, err)) {
+            return false;
+        }
+        out[i].subject = subject;
+        out[i].event_id = str_from(event_id);
+    }
+    *ret = out;
+    return true;
+}
+
 // Killed after the publish and before the 200: the vendor sends it again, and JetStream recognises
 // its id, which is derived from the body (tests/integration/faults/test_kill.py).
 static void store(Call *call)
 {
-    char event_id[EVENT_ID_SIZE];
-    char subject[SUBJECT_SIZE];
-    Str payload = STR_EMPTY;
+    BusOut *parts = NULL;
+    size_t count = 0;
     Error err = {0};
-    if (!pack_callback(call, event_id, &payload, &err)) {
+    if (!pack_parts(call, &parts, &count, &err)) {
         call->endpoint->waiting--;
         metric_add(call->endpoint->refused, 1);
         http_problem(
             call->http, 413, "too-large", "The callback is too large", NULL, "%s", err.text);
         return;
     }
-    subject_inbound(subject, call->route.vendor->name);
-    BusOut out = {.subject = subject, .event_id = str_from(event_id), .payload = payload};
-    bus_publish(call->endpoint->bus, &out, on_bus_acked, call);
+    call->open = count;
+    if (count == 0) { // a webhook with nothing in it
+        call->open = 1;
+        finish(call, NULL);
+    }
+    for (size_t i = 0; i < count; i++) {
+        bus_publish(call->endpoint->bus, &parts[i], on_bus_acked, call);
+    }
 }
 
 // ---- checks before the body ----
@@ -197,13 +247,16 @@ static bool check_head(CallbackEndpoint *endpoint, HttpRequest *http, const Call
             "the vendor signs its URL, and " PUBLIC_URL_OPTION " of webhook-receiver is not set");
         return false;
     }
+    if (str_eq(http->method, STR("GET"))) {
+        return true;
+    }
     if (!has_headers(route->vendor, http)) {
         answer_rejected(
             endpoint, http, route, REJECT_UNSIGNED, "a header that the vendor sends is missing");
         return false;
     }
-    http->body_max =
-        route->vendor->body_max < http->body_max ? route->vendor->body_max : http->body_max;
+    bool least = route->vendor->split == NULL && http->body_max < route->vendor->body_max;
+    http->body_max = least ? http->body_max : route->vendor->body_max;
     return true;
 }
 
@@ -219,7 +272,8 @@ bool callback_admit(CallbackEndpoint *endpoint, HttpRequest *request)
             "shows it");
         return false;
     }
-    if (!str_eq(request->method, STR("POST"))) {
+    bool asks = str_eq(request->method, STR("GET")) && route.vendor->challenges;
+    if (!str_eq(request->method, STR("POST")) && !asks) {
         http_response_header(request, "Allow", STR("POST"));
         http_problem(request, 405, "method-not-allowed", "Only POST is allowed", NULL, "use POST");
         return false;
@@ -334,7 +388,7 @@ static void check_sns(Call *call, const InboundEntry *entry)
         reject(call, REJECT_UNSIGNED, "the body is no message of SNS");
         return;
     }
-    if (entry == NULL || !inbound_keys_has_topic(entry, call->sns.topic)) {
+    if (entry == NULL || !inbound_keys_lists(entry, call->sns.topic)) {
         reject(call, REJECT_TOPIC, "its topic is not on the tenant's list");
         return;
     }
@@ -377,12 +431,38 @@ static VendorPair *read_headers(const VendorCallback *vendor, HttpRequest *http,
     return pairs;
 }
 
+// The vendor asks whether the address is ours: the token that it repeats is the one of the path,
+// which check_head() has found to be the tenant's.
+static void answer_challenge(
+    CallbackEndpoint *endpoint, HttpRequest *http, const CallbackRoute *route)
+{
+    Str challenge = http_query(http, "hub.challenge");
+    bool shaped = challenge.len > 0 && challenge.len <= CHALLENGE_MAX;
+    for (size_t i = 0; shaped && i < challenge.len; i++) {
+        shaped = ascii_is_alnum(challenge.ptr[i]);
+    }
+    if (!shaped || !str_eq(http_query(http, "hub.mode"), STR("subscribe")) ||
+        !callback_equal(http_query(http, "hub.verify_token"), route->capability)) {
+        metric_add(endpoint->refused, 1);
+        http_problem(
+            http, 403, "wrong-token", "The token is not the address's own", NULL,
+            "'hub.verify_token' is the last part of the path, 'hub.mode' is subscribe, and "
+            "'hub.challenge' has letters and digits");
+        return;
+    }
+    http_respond(http, 200, "text/plain", challenge);
+}
+
 void callback_handle(CallbackEndpoint *endpoint, HttpRequest *http)
 {
     Call *call = arena_zalloc(http->arena, sizeof *call);
     *call = (Call){.endpoint = endpoint, .http = http};
     (void)callback_route(http->path, &call->route); // callback_admit has checked it
     const VendorCallback *vendor = call->route.vendor;
+    if (str_eq(http->method, STR("GET"))) {
+        answer_challenge(endpoint, http, &call->route);
+        return;
+    }
     call->request = (CallbackRequest){
         .url = url_of(endpoint, http),
         .body = http->body,

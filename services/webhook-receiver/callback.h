@@ -11,7 +11,10 @@
 #include "services/webhook-receiver/rejected.h"
 #include "services/webhook-receiver/sns_link.h"
 
-enum { CALLBACKS_MAX = 256 }; // waiting for JetStream's ack or for SNS; beyond it 503
+enum {
+    CALLBACK_BODY_MAX = 4 * 1024 * 1024,
+    CALLBACKS_MAX = 256
+}; // waiting for JetStream's ack or for SNS; beyond it 503
 
 typedef struct CallbackEndpoint {
     Bus *bus;
@@ -20,6 +23,7 @@ typedef struct CallbackEndpoint {
     SnsLink *sns;
     Rejected rejected;
     Str public_url;    // of this service; empty: not known, so no vendor that signs it is heard
+    size_t part_max;   // of a body that one message holds
     int64_t max_age_s; // of the signed time; 0: any
     bool (*ready)(void *ctx);
     void *ready_ctx;

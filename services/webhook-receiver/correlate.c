@@ -36,6 +36,7 @@ typedef struct Counters {
     Metric *late;    // old enough to be a repeat that STATUS would not recognise
     Metric *machine;
     Metric *suppressed;
+    Metric *foreign;
 } Counters;
 
 struct Correlator {
@@ -43,6 +44,7 @@ struct Correlator {
     Worker *worker;
     MasterKey *master;
     const Suppressions *known;
+    const InboundKeys *inbound;
     MailWork *mails;
     int open;  // parts that are not stopped yet
     Map *keys; // tenant -> DataKey, derived from the master key
@@ -336,6 +338,26 @@ static bool emit_event(
     return true;
 }
 
+// Of a number at the vendor that is not on the tenant's list: another tenant's, whose app calls the
+// same address.
+static bool is_foreign(
+    const Correlator *c, const CallbackEvent *event, const CallbackOrigin *origin)
+{
+    const VendorCallback *vendor = origin->is_mail ? NULL : vendor_callback_find(origin->vendor);
+    if (vendor == NULL || vendor->account_setting == NULL) {
+        return false;
+    }
+    const InboundEntry *entry = inbound_keys_find(c->inbound, origin->tenant, vendor);
+    if (entry != NULL && inbound_keys_lists(entry, event->account)) {
+        return false;
+    }
+    metric_add(c->counters.foreign, 1);
+    LOG(LOG_DEBUG, "an event is about a number that is not the tenant's; it changes nothing",
+        log_str("tenant", origin->tenant), log_str("vendor", origin->vendor),
+        log_str("number", event->account));
+    return true;
+}
+
 // Killed anywhere before the ack: the callback is redelivered and makes the same events with the
 // same ids (tests/integration/faults/test_kill.py).
 static bool correlate(
@@ -346,6 +368,9 @@ static bool correlate(
     metric_add(c->counters.unreadable, (double)batch->unreadable);
     for (size_t i = 0; i < batch->count; i++) {
         origin->index = i;
+        if (is_foreign(c, &batch->events[i], origin)) {
+            continue;
+        }
         correlate_name(&batch->events[i], origin);
         if (!emit_event(c, delivery, &batch->events[i], origin, err)) {
             return false;
@@ -442,14 +467,20 @@ static void register_metrics(Counters *counters, Metrics *metrics)
     counters->suppressed = metrics_counter(
         metrics, "stentor_webhook_receiver_suppressions_total", "",
         "Suppressions made from vendor events");
+    counters->foreign = metrics_counter(
+        metrics, "stentor_webhook_receiver_events_foreign_total", "",
+        "Vendor events about a number that is not on the tenant's list");
 }
 
-Correlator *correlator_new(Bus *bus, MasterKey *master, const Suppressions *known, Metrics *metrics)
+Correlator *correlator_new(
+    Bus *bus, MasterKey *master, const Suppressions *known, const InboundKeys *inbound,
+    Metrics *metrics)
 {
     Correlator *c = xcalloc(1, sizeof *c);
     c->bus = bus;
     c->master = master;
     c->known = known;
+    c->inbound = inbound;
     c->keys = map_new(free_data_key);
     bounce_key(master, &c->token_key);
     c->mails = mail_work_new(bus_loop(bus), master);

@@ -24,8 +24,8 @@ struct InboundEntry {
     char *tenant;
     Slot slots[INBOUND_KEYS_MAX];
     size_t slot_count;
-    char *topics[INBOUND_TOPICS_MAX];
-    size_t topic_count;
+    char *listed[INBOUND_LISTED_MAX]; // topics of SNS, or the tenant's own numbers at the vendor
+    size_t listed_count;
 };
 
 struct InboundKeys {
@@ -44,8 +44,8 @@ static void free_entry(void *value)
         free(entry->slots[i].name);
         free(entry->slots[i].text);
     }
-    for (size_t i = 0; i < entry->topic_count; i++) {
-        free(entry->topics[i]);
+    for (size_t i = 0; i < entry->listed_count; i++) {
+        free(entry->listed[i]);
     }
     free(entry->tenant);
     free(entry);
@@ -137,13 +137,14 @@ static void forget_secrets(InboundKeys *keys, Str key, const InboundEntry *next)
     }
 }
 
-static void take_topics(InboundEntry *entry, const Stentor__V1__InboundKey *event)
+static void take_listed(InboundEntry *entry, const Stentor__V1__InboundKey *event)
 {
     for (size_t i = 0; i < event->n_settings; i++) {
         const Stentor__V1__VendorSetting *setting = event->settings[i];
-        if (str_eq(str_from(setting->name), STR("topic_arn")) &&
-            entry->topic_count < INBOUND_TOPICS_MAX) {
-            entry->topics[entry->topic_count++] = xstrdup(setting->value);
+        const char *name = entry->vendor->account_setting;
+        if (str_eq(str_from(setting->name), name != NULL ? str_from(name) : STR("topic_arn")) &&
+            entry->listed_count < INBOUND_LISTED_MAX) {
+            entry->listed[entry->listed_count++] = xstrdup(setting->value);
         }
     }
 }
@@ -167,7 +168,7 @@ static InboundEntry *make_entry(
     for (size_t i = 0; i < event->n_secrets; i++) {
         want_secret(keys, entry, event->secrets[i]);
     }
-    take_topics(entry, event);
+    take_listed(entry, event);
     return entry;
 }
 
@@ -260,10 +261,10 @@ void inbound_keys_in_force(
     }
 }
 
-bool inbound_keys_has_topic(const InboundEntry *entry, Str topic)
+bool inbound_keys_lists(const InboundEntry *entry, Str value)
 {
-    for (size_t i = 0; i < entry->topic_count; i++) {
-        if (str_eq(str_from(entry->topics[i]), topic)) {
+    for (size_t i = 0; i < entry->listed_count; i++) {
+        if (str_eq(str_from(entry->listed[i]), value)) {
             return true;
         }
     }

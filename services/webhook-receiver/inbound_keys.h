@@ -7,7 +7,7 @@
 #include "common/credential/secrets.h"
 #include "common/vendor/vendor_callback.h"
 
-enum { INBOUND_KEYS_MAX = 8, INBOUND_TOPICS_MAX = 32 };
+enum { INBOUND_KEYS_MAX = 8, INBOUND_LISTED_MAX = 32 };
 
 typedef struct InboundKeys InboundKeys;
 typedef struct InboundEntry InboundEntry;
@@ -28,6 +28,7 @@ typedef struct InboundForce {
 // Those in force at now_us; slices are valid until the loop turns.
 void inbound_keys_in_force(
     const InboundKeys *keys, const InboundEntry *entry, int64_t now_us, InboundForce *ret);
-bool inbound_keys_has_topic(const InboundEntry *entry, Str topic);
+// Is it one of the topics of SNS, or of the tenant's own numbers (account_setting)?
+bool inbound_keys_lists(const InboundEntry *entry, Str value);
 // A key that fits nothing: checked where a tenant has no key, so that both take the same time.
 CallbackKey inbound_keys_none(const InboundKeys *keys, const VendorCallback *vendor);

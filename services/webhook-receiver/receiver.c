@@ -155,6 +155,7 @@ static void on_config_ready(void *ctx)
 static bool on_http_headers(void *ctx, HttpRequest *request)
 {
     Receiver *r = ctx;
+    request->body_max = r->endpoint.part_max; // a vendor of long callbacks raises it
     if (link_is_path(request->path)) {
         return link_admit(&r->links, request);
     }
@@ -262,6 +263,7 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
         .keys = r->keys,
         .sns = r->sns,
         .public_url = str_from(r->public_url),
+        .part_max = (size_t)o->body_max,
         .max_age_s = o->max_age_s,
         .ready = can_take,
         .ready_ctx = r,
@@ -279,7 +281,7 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
             metrics, "stentor_webhook_receiver_opt_outs_refused_total", "", "Opt-outs refused"),
     };
     opt_out_key(r->endpoint.master, &r->opt_out.key);
-    r->correlator = correlator_new(bus, r->endpoint.master, r->suppressions, metrics);
+    r->correlator = correlator_new(bus, r->endpoint.master, r->suppressions, r->keys, metrics);
     r->mirror = config_mirror_new(bus, on_config_changed, r);
     config_mirror_on_unreadable(r->mirror, on_config_unreadable);
     config_mirror_on_ready(r->mirror, on_config_ready, r);
@@ -348,7 +350,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     HttpServerOptions http = {
         .bind = o->bind,
         .port = (int)o->port,
-        .body_max = (size_t)o->body_max,
+        .body_max = CALLBACK_BODY_MAX,
         .limits = o->limits,
         .option_prefix = "STENTOR_WEBHOOK",
         .admit = on_http_headers,

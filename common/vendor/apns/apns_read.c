@@ -59,7 +59,7 @@ void apns_read(const VendorAnswer *answer, Arena *arena, SendResult *ret)
     } else if (!known && answer->status == 429) {
         ret->retry_after_ms = ret->retry_after_ms > 0 ? ret->retry_after_ms : TOKEN_HELD_MS;
     }
-    ret->of_address = ret->state == SEND_ANSWERED && ret->reply == REPLY_THROTTLED;
+    ret->of_recipient = ret->state == SEND_ANSWERED && ret->reply == REPLY_THROTTLED;
     ret->text = vendor_clean_text(reason, STR_EMPTY, arena);
 }
 

@@ -11,11 +11,16 @@
 #include "common/vendor/callback_proof.h"
 #include "common/vendor/callback_read.h"
 #include "common/vendor/form.h"
-#include "common/vendor/reply_words.h"
 #include "common/vendor/twilio/twilio.h"
 #include "common/vendor/vendor_build.h"
 
-enum { BODY_MAX = FORM_BYTES_MAX, SIGNED_MAX = 2 * FORM_BYTES_MAX, TOKEN_BYTES = 16 };
+enum {
+    BODY_MAX = FORM_BYTES_MAX,
+    SIGNED_MAX = 2 * FORM_BYTES_MAX,
+    TOKEN_BYTES = 16,
+    REPLY_TEXT_MAX = 4096,
+    REPLY_NAME_MAX = 64,
+};
 
 static const char *const READS[] = {"X-Twilio-Signature", NULL};
 
@@ -155,28 +160,23 @@ static bool verify(
 
 // ---- the event ----
 
-static Str plain(Str text, size_t max)
-{
-    return text.len <= max && str_is_utf8(text) && !str_has_control(text) ? text : STR_EMPTY;
-}
-
 // What a recipient wrote to a sender of ours. OptOutType is Twilio's own reading of it.
-static void read_reply(const VendorPair *fields, size_t count, CallbackBatch *ret)
+static void read_reply(const VendorPair *fields, size_t count, Arena *arena, CallbackBatch *ret)
 {
     Str read = form_value(fields, count, "OptOutType");
-    Str from = plain(form_value(fields, count, "From"), 32);
-    ReplyWord word = reply_word(read.len > 0 ? read : form_value(fields, count, "Body"));
-    if (word != REPLY_WORD_STOP || from.len == 0) {
-        ret->ignored++;
-        return;
-    }
-    ret->events[ret->count++] = (CallbackEvent){
-        .message_id = plain(form_value(fields, count, "MessageSid"), 64),
-        .suppress = SUPPRESSION_OPT_OUT,
-        .email = from,
-        .reason_code = "",
-        .text = STR("the recipient replied STOP"),
+    Str text = form_value(fields, count, "Body");
+    Str media = form_value(fields, count, "MediaContentType0");
+    CallbackReply *reply = arena_zalloc(arena, sizeof *reply);
+    *reply = (CallbackReply){
+        .word = reply_word(read.len > 0 ? read : text),
+        .to = callback_plain(form_value(fields, count, "To"), REPLY_NAME_MAX),
+        .text = str_is_utf8(text) ? callback_cut(text, REPLY_TEXT_MAX) : STR_EMPTY,
+        .kind = media.len > 0 ? callback_plain(media, REPLY_NAME_MAX) : STR("text"),
+        .answers = callback_plain(form_value(fields, count, "OriginalRepliedMessageSid"), 64),
     };
+    ret->events[ret->count++] = callback_reply(
+        reply, callback_phone(form_value(fields, count, "From"), arena),
+        callback_plain(form_value(fields, count, "MessageSid"), 64), 0, STR_EMPTY);
 }
 
 static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
@@ -194,10 +194,10 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
     }
     *ret = callback_batch(arena, 1);
     if (reply) {
-        read_reply(fields, count, ret);
+        read_reply(fields, count, arena, ret);
         return true;
     }
-    Str code = plain(form_value(fields, count, "ErrorCode"), 8);
+    Str code = callback_plain(form_value(fields, count, "ErrorCode"), 8);
     bool undelivered = str_eq(status, STR("undelivered"));
     const CallbackKind *kind = callback_kind(
         KINDS, sizeof KINDS / sizeof *KINDS, undelivered ? STR("failed") : status, code);
@@ -206,8 +206,8 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
         return true;
     }
     CallbackEvent event = callback_event(kind);
-    event.message_id = plain(form_value(fields, count, "MessageSid"), 64);
-    event.email = plain(form_value(fields, count, "To"), 32);
+    event.message_id = callback_plain(form_value(fields, count, "MessageSid"), 64);
+    event.email = callback_plain(form_value(fields, count, "To"), 32);
     if (code.len > 0) {
         Str said = str_from(
             arena_printf(arena, STR_FMT " " STR_FMT, STR_ARG(code), STR_ARG(str_from(kind->type))));

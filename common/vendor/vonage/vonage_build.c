@@ -53,10 +53,7 @@ bool vonage_build(
     form_put(&form, "to", str_slice(mail->to.address, 1, mail->to.address.len));
     form_put(&form, "type", sms_measure(mail->text).ucs2 ? STR("unicode") : STR("text"));
     form_put(&form, "text", mail->text);
-    form_put(
-        &form, "client-ref",
-        str_from(arena_printf(
-            arena, STR_FMT "-%d", STR_ARG(mail->notification_id), (int)mail->attempt)));
+    form_put(&form, "client-ref", vendor_attempt_ref(mail, arena));
     if (mail->callback_url.len > 0) {
         // Without its argument: client-ref names the attempt, and the report's fields are signed.
         ptrdiff_t at = str_find(mail->callback_url, '?');

@@ -11,7 +11,7 @@
 #include "common/vendor/callback_read.h"
 #include "common/vendor/form.h"
 
-enum { SIGNED_MAX = 2 * FORM_BYTES_MAX, TOKEN_BYTES = 16, NID_LEN = 30 };
+enum { SIGNED_MAX = 2 * FORM_BYTES_MAX, TOKEN_BYTES = 16 };
 
 // clang-format off
 static const CallbackKind KINDS[] = {
@@ -135,24 +135,6 @@ static bool verify(
 
 // ---- the event ----
 
-static Str plain(Str text, size_t max)
-{
-    return text.len <= max && str_is_utf8(text) && !str_has_control(text) ? text : STR_EMPTY;
-}
-
-// "<notification id>-<attempt>".
-static void read_reference(Str text, CallbackEvent *event)
-{
-    int64_t attempt = 0;
-    Str id = callback_notification_of(str_slice(text, 0, NID_LEN));
-    if (id.len == NID_LEN && text.len > NID_LEN + 1 && text.ptr[NID_LEN] == '-' &&
-        str_to_i64(str_slice(text, NID_LEN + 1, text.len), &attempt) && attempt > 0 &&
-        attempt <= INT16_MAX) {
-        event->notification_id = id;
-        event->attempt = (int32_t)attempt;
-    }
-}
-
 static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
 {
     VendorPair fields[FORM_FIELDS_MAX];
@@ -165,7 +147,7 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
         return error_set(err, ERROR_PERMANENT, "the callback has no 'status'");
     }
     *ret = callback_batch(arena, 1);
-    Str code = plain(form_value(fields, count, "err-code"), 8);
+    Str code = callback_plain(form_value(fields, count, "err-code"), 8);
     bool rejected = str_eq(status, STR("rejected"));
     const CallbackKind *kind =
         callback_kind(KINDS, sizeof KINDS / sizeof *KINDS, rejected ? STR("failed") : status, code);
@@ -174,13 +156,9 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
         return true;
     }
     CallbackEvent event = callback_event(kind);
-    event.message_id = plain(form_value(fields, count, "messageId"), 64);
-    read_reference(form_value(fields, count, "client-ref"), &event);
-    Str number = plain(form_value(fields, count, "msisdn"), 20);
-    if (number.len > 0) {
-        event.email = str_from(arena_printf(
-            arena, "%s" STR_FMT, str_starts(number, STR("+")) ? "" : "+", STR_ARG(number)));
-    }
+    event.message_id = callback_plain(form_value(fields, count, "messageId"), 64);
+    callback_attempt_ref(form_value(fields, count, "client-ref"), &event);
+    event.email = callback_phone(form_value(fields, count, "msisdn"), arena);
     if (kind->reason_code[0] != '\0') {
         Str said = str_from(arena_printf(arena, STR_FMT " %s", STR_ARG(code), kind->type));
         event.text = callback_words(str_trim(said), arena);

@@ -122,11 +122,28 @@ static bool check_put(const Cli *cli, const char *vendor, Error *err)
         return error_set(
             err, ERROR_USAGE, "--topic is required: the ARN of the SNS topic that may call back");
     }
+    if (strcmp(vendor, "meta") == 0 && !args_has(&cli->args, "number")) {
+        return error_set(
+            err, ERROR_USAGE, "--number is required: the phone_number_id of the tenant's number");
+    }
     return ses || keyed ||
            error_set(
                err, ERROR_USAGE, "%s is required: %s", sendgrid ? "--public-key" : "--secret",
                sendgrid ? "the verification key of the vendor's console"
                         : "NAME=file:/path or NAME=env:NAME, where its key is read");
+}
+
+static void add_list(Cli *cli, const char *flag, const char *field, json_t *body)
+{
+    const char *value;
+    for (int i = 0; (value = args_each(&cli->args, flag, &i)) != NULL;) {
+        json_t *list = json_object_get(body, field);
+        if (list == NULL) {
+            list = json_array();
+            (void)json_object_set_new(body, field, list);
+        }
+        (void)json_array_append_new(list, json_string(value));
+    }
 }
 
 int cmd_inbound_put(Cli *cli)
@@ -148,15 +165,8 @@ int cmd_inbound_put(Cli *cli)
         (void)json_object_set(body, "secrets", secrets);
     }
     json_decref(secrets);
-    const char *topic;
-    for (int i = 0; (topic = args_each(&cli->args, "topic", &i)) != NULL;) {
-        json_t *topics = json_object_get(body, "topics");
-        if (topics == NULL) {
-            topics = json_array();
-            (void)json_object_set_new(body, "topics", topics);
-        }
-        (void)json_array_append_new(topics, json_string(topic));
-    }
+    add_list(cli, "topic", "topics", body);
+    add_list(cli, "number", "numbers", body);
     return api_client_run(cli, "PUT", make_path(cli, vendor), body, show_inbound);
 }
 
@@ -207,9 +217,12 @@ static void print_secrets(const json_t *key)
             " %s (%s%s%s)", api_client_text(secret, "name", ""),
             api_client_text(secret, "reference", ""), until[0] != '\0' ? ", until " : "", until);
     }
-    json_array_foreach(json_object_get(key, "topics"), i, secret)
-    {
-        printf(" %s", json_string_value(secret));
+    static const char *const lists[] = {"topics", "numbers"};
+    for (size_t at = 0; at < sizeof lists / sizeof *lists; at++) {
+        json_array_foreach(json_object_get(key, lists[at]), i, secret)
+        {
+            printf(" %s", json_string_value(secret));
+        }
     }
 }
 

@@ -231,7 +231,7 @@ void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
 {
     int64_t now_us = clock_now_us();
     double chance = (double)(now_us % 1000) / 1000.0;
-    bool silent = result->waited || result->of_address;
+    bool silent = result->waited || result->of_recipient;
     BreakerResult said = silent ? BREAKER_NOTHING : breaker_result(result);
     BreakerMove move = breaker_tell(&place->breaker, said, begun_us, chance, now_us);
     vendors_end_right(place);
@@ -249,8 +249,8 @@ void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
             log_text("credential", place->credential), log_text("hint", "stentor credential list"));
     }
     Budgets *budgets = place->vendors->budgets;
-    if (result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED && !result->of_address &&
-        budgets != NULL && place->api != NULL) {
+    bool throttled = result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED;
+    if (throttled && !result->of_recipient && budgets != NULL && place->api != NULL) {
         budgets_throttled(budgets, str_from(place->limit), result->retry_after_ms);
     }
     if (result->state == SEND_ANSWERED && result->reply == REPLY_CONFIG && place->api != NULL) {

@@ -17,7 +17,7 @@
 enum {
     PUBLIC_KEY_MAX = 4096,
     SECRETS_MAX = 8,
-    TOPICS_MAX = 32,
+    LISTED_MAX = 32,
     NAME_MAX_BYTES = 64,
 };
 
@@ -27,6 +27,41 @@ typedef struct Put {
     const VendorCallback *vendor;
     Stentor__V1__InboundKey key;
 } Put;
+
+// ---- what only some vendors have: which of its callbacks are the tenant's ----
+
+typedef struct List {
+    const char *vendor, *field, *setting;
+    bool (*is_one)(Str text);
+    const char *shape, *what;
+} List;
+
+static bool is_number_id(Str text)
+{
+    bool good = text.len > 0 && text.len <= 32;
+    for (size_t i = 0; good && i < text.len; i++) {
+        good = ascii_is_digit(text.ptr[i]);
+    }
+    return good;
+}
+
+static const List lists[] = {
+    {"ses", "topics", "topic_arn", sns_is_topic, "arn:aws:sns:<region>:<account>:<name>",
+     "the ARNs of the SNS topics that may call back"},
+    {"meta", "numbers", "phone_number_id", is_number_id, "a phone_number_id: digits",
+     "the ids (phone_number_id) of the tenant's own numbers"},
+};
+
+// NULL: there is none.
+static const List *list_of(const VendorCallback *vendor)
+{
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (str_eq(str_from(lists[i].vendor), str_from(vendor->name))) {
+            return &lists[i];
+        }
+    }
+    return NULL;
+}
 
 // ---- answers ----
 
@@ -64,11 +99,11 @@ static json_t *tell(
         (void)json_object_set_new(object, "secrets", tell_secrets(key));
     }
     if (key != NULL && key->n_settings > 0) {
-        json_t *topics = json_array();
+        json_t *listed = json_array();
         for (size_t i = 0; i < key->n_settings; i++) {
-            (void)json_array_append_new(topics, json_string(key->settings[i]->value));
+            (void)json_array_append_new(listed, json_string(key->settings[i]->value));
         }
-        (void)json_object_set_new(object, "topics", topics);
+        (void)json_object_set_new(object, list_of(vendor)->field, listed);
     }
     return object;
 }
@@ -126,38 +161,36 @@ static void read_secrets(Put *put, ApiBody *body)
     }
 }
 
-static void add_topic(Put *put, ApiBody *body, const json_t *value, size_t i)
+static void add_listed(Put *put, const List *list, ApiBody *body, const json_t *value, size_t i)
 {
-    static char name[] = "topic_arn";
     Arena *arena = put->base.call->http->arena;
-    Str topic = str_of(json_string_value(value), json_string_length(value));
-    if (!json_is_string(value) || !sns_is_topic(topic)) {
+    Str text = str_of(json_string_value(value), json_string_length(value));
+    if (!json_is_string(value) || !list->is_one(text)) {
         (void)api_body_fail(
-            body, arena_printf(arena, "topics[%zu]", i), "arn:aws:sns:<region>:<account>:<name>");
+            body, arena_printf(arena, "%s[%zu]", list->field, i), "%s", list->shape);
         return;
     }
     Stentor__V1__VendorSetting *setting = arena_alloc(arena, sizeof *setting);
     stentor__v1__vendor_setting__init(setting);
-    setting->name = name;
-    setting->value = arena_cstr(arena, topic);
+    setting->name = arena_cstr(arena, str_from(list->setting));
+    setting->value = arena_cstr(arena, text);
     put->key.settings[put->key.n_settings++] = setting;
 }
 
-static void read_topics(Put *put, ApiBody *body)
+static void read_listed(Put *put, ApiBody *body)
 {
-    json_t *list = NULL;
-    bool sns = str_eq(str_from(put->vendor->name), STR("ses"));
-    if (!sns || !api_read_array(body, "topics", TOPICS_MAX, &list)) {
+    json_t *values = NULL;
+    const List *list = list_of(put->vendor);
+    if (list == NULL || !api_read_array(body, list->field, LISTED_MAX, &values)) {
         return; // of another vendor the field is unknown
     }
-    size_t count = json_array_size(list);
+    size_t count = json_array_size(values);
     put->key.settings = arena_array(put->base.call->http->arena, count, sizeof *put->key.settings);
     for (size_t i = 0; i < count; i++) {
-        add_topic(put, body, json_array_get(list, i), i);
+        add_listed(put, list, body, json_array_get(values, i), i);
     }
     if (count == 0 && !put->key.revoked) {
-        (void)api_body_fail(
-            body, "topics", "required: the ARNs of the SNS topics that may call back");
+        (void)api_body_fail(body, list->field, "required: %s", list->what);
     }
 }
 
@@ -192,7 +225,7 @@ static bool read_key(Put *put)
         put->key.public_key = arena_cstr(arena, key);
         put->key.revoked = revoked;
         read_secrets(put, &body);
-        read_topics(put, &body);
+        read_listed(put, &body);
         check_needs(put, &body);
         ok = api_body_end(&body);
     }

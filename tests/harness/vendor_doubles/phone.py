@@ -202,13 +202,108 @@ def telnyx_reply(signer, number, text):
     return telnyx_signed(signer, telnyx_event("message.received", {"id": str(uuid.uuid4()), "direction": "inbound", "from": {"phone_number": number}, "text": text}, {}))
 
 
+# ---- WhatsApp by Meta ----
+
+LANGUAGE = re.compile(r"^[a-z]{2,3}(_[A-Z]{2})?$")
+
+
+def meta_error(status, code, title, details="", **more):
+    data = {"error_data": {"messaging_product": "whatsapp", "details": details}} if details else {}
+    return Refused(status, json.dumps({"error": {"message": f"(#{code}) {title}", "type": "OAuthException", "code": code, **data, "fbtrace_id": "A1b2C3", **more}}))
+
+
+def meta_template(double, template, refused):
+    known(template, ("name", "language", "components"), refused)
+    name, code = template["name"], template["language"]["code"]
+    need(LANGUAGE.match(code), refused, "Param template['language']['code'] is not valid")
+    if (name, code) not in double.templates:
+        raise meta_error(404, 132001, "Template name does not exist in the translation", f"template name ({name}) does not exist in {code}")
+    values = []
+    for component in template.get("components", []):
+        known(component, ("type", "parameters", "sub_type", "index"), refused)
+        need(component["type"] in ("header", "body", "button"), refused, "component type")
+        need((component["type"] == "button") == ("index" in component and component.get("sub_type") == "url"), refused, "a button has sub_type and index")
+        for parameter in component["parameters"]:
+            known(parameter, ("type", "text"), refused)
+            need(parameter["type"] == "text" and parameter["text"], refused, "Param text must not be empty")
+            values.append((component["type"], parameter["text"]))
+    wanted = double.templates[name, code]
+    if [kind for kind, _ in values] != wanted:
+        raise meta_error(400, 132000, "Number of parameters does not match the expected number of params",
+                         f"body: number of localizable_params ({len(values)}) does not match the expected number of params ({len(wanted)})")
+    return [text for _, text in values]
+
+
+def meta(double, request):
+    def refused(text):
+        return meta_error(400, 100, "Invalid parameter", text)
+    number = double.settings["phone_number_id"]
+    if request.headers.get("authorization") != f"Bearer {double.secret}":
+        raise meta_error(401, 190, "Invalid OAuth access token")
+    if request.method == "GET":
+        need(request.path == f"/v23.0/{number}?fields=id", refused, "no such path")
+        raise Answered({"id": number})
+    need(request.path == f"/v23.0/{number}/messages", lambda text: meta_error(400, 33, text), "Unsupported post request")
+    document = json_of(request, refused)
+    known(document, ("messaging_product", "recipient_type", "to", "type", "template", "text", "biz_opaque_callback_data"), refused)
+    need((document["messaging_product"], document["recipient_type"]) == ("whatsapp", "individual"), refused, "messaging_product")
+    need(NUMBER.match("+" + document["to"]), refused, "Param to is not a phone number")
+    need(len(document.get("biz_opaque_callback_data", "")) <= 512, refused, "biz_opaque_callback_data is too long")
+    to = "+" + document["to"]
+    if to in double.rejected:
+        raise meta_error(400, 131026, "Message undeliverable", "Message Undeliverable.")
+    if to in double.pair_limited:
+        double.pair_limited.discard(to)
+        raise meta_error(400, 131056, "(Business Account, Consumer Account) pair rate limit hit", "Too many messages to this recipient")
+    if document["type"] == "template":
+        text = " ".join(meta_template(double, document["template"], refused))
+    else:
+        need(document["type"] == "text" and 1 <= len(document["text"]["body"]) <= 4096, refused, "Param text['body']")
+        text = document["text"]["body"]
+        if to not in double.windows:
+            raise meta_error(400, 131047, "Re-engagement message", "Message failed to send because more than 24 hours have passed since the customer last replied")
+    mail = Mail("meta", "wamid." + base64.b64encode(secrets.token_bytes(18)).decode(), number, [to], text=text,
+                headers=document, tags={"nid": document.get("biz_opaque_callback_data", "")[:30]})
+    return mail, 200, json.dumps({"messaging_product": "whatsapp", "contacts": [{"input": document["to"], "wa_id": document["to"]}],
+                                  "messages": [{"id": mail.id, "message_status": "accepted"}]}), {}
+
+
+def meta_webhook(signer, number, **lists):
+    """Headers and body of a webhook with these `statuses` or `messages`, with non-ASCII escaped as Meta escapes it."""
+    value = {"messaging_product": "whatsapp", "metadata": {"display_phone_number": "15550783881", "phone_number_id": number}, **lists}
+    body = json.dumps({"object": "whatsapp_business_account", "entry": [{"id": "102290129340398", "changes": [{"value": value, "field": "messages"}]}]}).encode()
+    signature = hmac.new(signer.key.encode(), body, hashlib.sha256).hexdigest()
+    return {"Content-Type": "application/json", "X-Hub-Signature-256": f"sha256={signature}"}, body
+
+
+def meta_status(mail, status, code=0, details="", **fields):
+    pricing = {"billable": True, "pricing_model": "PMP", "category": "utility", "type": "regular"}
+    errors = [{"code": code, "title": "title", "error_data": {"details": details}}] if code else []
+    return {"id": mail.id, "status": status, "timestamp": str(int(time.time())), "recipient_id": mail.to[0][1:],
+            "biz_opaque_callback_data": mail.headers.get("biz_opaque_callback_data", ""), **({"errors": errors} if errors else {"pricing": pricing}), **fields}
+
+
+def meta_reported(signer, mail, kind, fields):
+    status, code = {"delivered": ("delivered", 0), "sent": ("sent", 0), "opened": ("read", 0), "soft_bounced": ("failed", 131026),
+                    "blocked": ("failed", 131049), "closed": ("failed", 131047)}[kind]
+    return meta_webhook(signer, mail.sender, statuses=[meta_status(mail, status, code, "why", **fields)])
+
+
+def meta_message(signer, number, sender, text, **fields):
+    """What Meta posts when a recipient writes to `number`."""
+    message = {"from": sender[1:], "id": "wamid." + secrets.token_hex(12), "timestamp": str(int(time.time())), "type": "text", "text": {"body": text}, **fields}
+    return meta_webhook(signer, number, contacts=[{"profile": {"name": "Alice"}, "wa_id": sender[1:]}], messages=[message])
+
+
 REFUSALS = {
     "telnyx": {"UNAUTHORIZED": (401, {"errors": [{"code": "10009", "title": "Authentication failed"}]}), "THROTTLE": (429, {"errors": [{"code": "10011", "title": "Too many requests"}]}),
                "ERROR": (500, {"errors": [{"code": "10007", "title": "Unexpected error"}]}), "UNAVAILABLE": (503, {"errors": []})},
+    "meta": {"UNAUTHORIZED": (401, {"error": {"message": "Invalid OAuth access token", "code": 190}}), "THROTTLE": (400, {"error": {"message": "Rate limit hit", "code": 130429}}),
+             "ERROR": (500, {"error": {"message": "Something went wrong", "code": 131000}}), "UNAVAILABLE": (503, {"error": {"message": "Service unavailable", "code": 131016}})},
     "vonage": {"UNAUTHORIZED": (200, {"messages": [{"status": "4", "error-text": "Bad Credentials"}]}), "THROTTLE": (200, {"messages": [{"status": "1", "error-text": "Throttled"}]}),
                "ERROR": (500, {}), "UNAVAILABLE": (503, {})},
     "twilio": {"UNAUTHORIZED": (401, {"code": 20003, "message": "Authenticate", "status": 401}), "THROTTLE": (429, {"code": 20429, "message": "Too Many Requests", "status": 429}),
                "ERROR": (500, {"code": 20500, "message": "Internal Server Error", "status": 500}), "UNAVAILABLE": (503, {"code": 20503, "message": "Service Unavailable", "status": 503})},
 }
-VENDORS = {"twilio": twilio, "vonage": vonage, "telnyx": telnyx}
-REPORTS = {"twilio": twilio_reported, "vonage": vonage_reported, "telnyx": telnyx_reported}
+VENDORS = {"twilio": twilio, "vonage": vonage, "telnyx": telnyx, "meta": meta}
+REPORTS = {"twilio": twilio_reported, "vonage": vonage_reported, "telnyx": telnyx_reported, "meta": meta_reported}

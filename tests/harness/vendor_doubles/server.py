@@ -42,9 +42,11 @@ class Double:
         self.secret = secrets.token_hex(16)
         self.key_id = {"ses": "AKIA" + secrets.token_hex(8).upper(), "twilio": "AC" + secrets.token_hex(16), "vonage": secrets.token_hex(4)}.get(vendor, "")
         self.settings = {"mailgun": {"domain": "mg.acme.test"}, "ses": {"region": "eu-west-1"}, "twilio": {"from": "+15005550006"}, "vonage": {"from": "SHOP"},
-                         "telnyx": {"from": "+15005550007", "messaging_profile": "4000eba1-a0c0-4563-9925-b25e842a7cb6"}}.get(vendor, {})
+                         "telnyx": {"from": "+15005550007", "messaging_profile": "4000eba1-a0c0-4563-9925-b25e842a7cb6"},
+                         "meta": {"phone_number_id": "106540352242922"}}.get(vendor, {})
         self.rejected, self.suppressed = set(), set()  # addresses: not valid; on the vendor's own list
         self.opted_out, self.price = set(), None  # numbers; of a message, as Twilio writes it
+        self.templates, self.windows, self.pair_limited = {}, set(), set()  # of Meta: parameters by (name, language); who wrote; whose next message is refused
         self.mails, self.requests, self.refused = [], [], []
         self.retry_after = 2
         self.quota = {"Max24HourSend": 50000.0, "MaxSendRate": 1000.0, "SentLast24Hours": 0.0}  # of SES' GetAccount

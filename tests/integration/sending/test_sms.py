@@ -16,11 +16,14 @@ NUMBER = "+4915112345678"
 
 
 class World:
-    def __init__(self):
+    """A pipeline whose only vendor of mail is SMTP; vendors of `channel` come with vendor()."""
+
+    def __init__(self, channel="sms"):
+        self.channel = channel
         self.pipeline = Pipeline()
         self.public_url = f"http://127.0.0.1:{self.pipeline.api_port}"
         self.pipeline.extra = routing.options(
-            self.pipeline, STENTOR_VENDOR_CALL_MS=2500, STENTOR_VENDOR_CONNECT_MS=2000, STENTOR_RETRY_LADDER="email=2,4;sms=1,1",
+            self.pipeline, STENTOR_VENDOR_CALL_MS=2500, STENTOR_VENDOR_CONNECT_MS=2000, STENTOR_RETRY_LADDER="email=2,4;sms=1,1;whatsapp=1,1",
             STENTOR_RENDERER_PUBLIC_URL=self.public_url, STENTOR_INGEST_CHANNELS="email")
         self.pipeline.start()
         self.routing = routing.Routing(self.pipeline)
@@ -33,7 +36,7 @@ class World:
         self.people += 1
         return f"+49151{self.people:08}"
 
-    def vendor(self, name, *settings, double=None):
+    def vendor(self, name, *settings, double=None, inbound=()):
         """The vendor's double with a credential that was put and promoted, and the key of its callbacks."""
         double = double or Double(name).start()
         self.routing.doubles.append(double)
@@ -46,7 +49,7 @@ class World:
         self.cli("credential", "promote", name, credential)
         key = self.pipeline.folder / "credentials" / f"{name}-inbound-{uuid.uuid4().hex}"
         key.write_text(double.callback_key)
-        self.cli("inbound", "put", name, "--secret", f"main=file:{key}")
+        self.cli("inbound", "put", name, "--secret", f"main=file:{key}", *inbound)
         double.credential = credential
         return double
 
@@ -55,11 +58,11 @@ class World:
         answer = {}
 
         def post():
-            body = {"to": to or self.number(), "channel": "sms", "template": "code", "variables": {"name": "Alice"}, **fields}
+            body = {"to": to or self.number(), "channel": self.channel, "template": "code", "variables": {"name": "Alice"}, **fields}
             status, _, document = self.pipeline.post(body)
             answer.update(document)
             return status == 202
-        wait_until(post, 20, f"sms being taken, not {answer}")
+        wait_until(post, 20, f"{self.channel} being taken, not {answer}")
         return answer["notification_id"] if "notification_id" in answer else answer["id"]
 
     def sent(self, **fields):
@@ -87,7 +90,7 @@ class World:
 
     def attempt(self, notification, status):
         types = self.routing.types
-        found = self.routing.nats.message("STATUS", last_by_subj=f"ntf.status.{TENANT}.sms.{status}")
+        found = self.routing.nats.message("STATUS", last_by_subj=f"ntf.status.{TENANT}.{self.channel}.{status}")
         event = types.NotificationStatus.FromString(found[1])
         assert event.meta.notification_id == notification
         return event

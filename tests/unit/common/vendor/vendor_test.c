@@ -15,6 +15,7 @@ static void each_vendor_is_found_by_its_name(void **state)
         "apns",
         "webpush",
         "telnyx",
+        "meta",
     };
     // clang-format on
     size_t count = 0;
@@ -24,7 +25,9 @@ static void each_vendor_is_found_by_its_name(void **state)
         assert_true(strlen(api->name) <= VENDOR_NAME_MAX);
         bool mail = count < MAIL_VENDORS;
         assert_int_equal(api->channel == CHANNEL_EMAIL, mail);
-        assert_true(mail || api->channel == CHANNEL_SMS || api->channel == CHANNEL_PUSH);
+        assert_true(
+            mail || api->channel == CHANNEL_SMS || api->channel == CHANNEL_PUSH ||
+            api->channel == CHANNEL_WHATSAPP);
         assert_true(api->build != NULL && api->read != NULL);
         // What proves the credential of those without a call is that its key signs.
         assert_true(api->test != NULL || api->sign != NULL);

@@ -60,7 +60,7 @@ static void too_many_requests_are_one_devices(void **state)
     static const struct {
         int status;
         const char *reason;
-        bool of_address;
+        bool of_recipient;
     } cases[] = {
         {429, "TooManyRequests", true},
         {429, "TooManyProviderTokenUpdates", false},
@@ -73,7 +73,7 @@ static void too_many_requests_are_one_devices(void **state)
         const char *body = arena_printf(arena, "{\"reason\":\"%s\"}", cases[i].reason);
         VendorAnswer answer = {.status = cases[i].status, .body = str_from(body)};
         apns_read(&answer, arena, &result);
-        assert_int_equal(result.of_address, cases[i].of_address);
+        assert_int_equal(result.of_recipient, cases[i].of_recipient);
         arena_free(arena);
     }
 }

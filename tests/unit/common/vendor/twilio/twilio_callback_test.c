@@ -118,10 +118,41 @@ static void who_replies_stop_is_suppressed(void **state)
         assert_int_equal(event.suppress, SUPPRESSION_OPT_OUT);
         assert_true(str_eq(event.email, STR("+4915112345678")));
     }
-    static const char *const others[] = {
-        "MessageSid=SM1&From=%2B4915112345678&Body=Thank+you", "From=%2B4915112345678&Body=HELP",
-        "From=%2B4915112345678&Body=START", "From=%2B4915112345678", "From=%0a&Body=STOP"};
-    each_is_ignored(&twilio_callback, others, sizeof others / sizeof *others);
+    CallbackEvent event = read_one(&twilio_callback, "From=%0a&Body=STOP", arena);
+    assert_int_equal(event.suppress, SUPPRESSION_NONE);
+    arena_free(arena);
+}
+
+static void what_a_recipient_wrote_is_a_reply(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *text, *kind;
+        ReplyWord word;
+    } cases[] = {
+        {"From=%2B4915112345678&Body=Thank+you", "Thank you", "text", REPLY_WORD_NONE},
+        {"From=%2B4915112345678&Body=HELP", "HELP", "text", REPLY_WORD_HELP},
+        {"From=%2B4915112345678&Body=Start!", "Start!", "text", REPLY_WORD_START},
+        {"From=%2B4915112345678&MediaContentType0=image%2Fpng", "", "image/png", REPLY_WORD_NONE},
+        {"From=%2B4915112345678&Body=%ff", "", "text", REPLY_WORD_NONE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_new(0);
+        CallbackEvent event = read_one(&twilio_callback, cases[i].body, arena);
+        assert_int_equal(event.suppress, SUPPRESSION_NONE);
+        assert_int_equal(event.reply->word, cases[i].word);
+        assert_string_equal(arena_cstr(arena, event.reply->text), cases[i].text);
+        assert_string_equal(arena_cstr(arena, event.reply->kind), cases[i].kind);
+        assert_true(str_eq(event.email, STR("+4915112345678")));
+        arena_free(arena);
+    }
+    Arena *arena = arena_new(0);
+    CallbackEvent event = read_one(
+        &twilio_callback,
+        "MessageSid=SM2&From=%2B49151123&To=%2B15005550006&Body=ok&OriginalRepliedMessageSid=SM1",
+        arena);
+    assert_true(str_eq(event.reply->to, STR("+15005550006")));
+    assert_true(str_eq(event.reply->answers, STR("SM1")));
     arena_free(arena);
 }
 
@@ -141,6 +172,7 @@ int main(void)
         cmocka_unit_test(each_status_is_what_it_says),
         cmocka_unit_test(an_event_has_the_message_and_the_number),
         cmocka_unit_test(who_replies_stop_is_suppressed),
+        cmocka_unit_test(what_a_recipient_wrote_is_a_reply),
         cmocka_unit_test(a_key_is_an_auth_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
