@@ -9,7 +9,7 @@ DO $$
 DECLARE
     service text;
     services constant text[] := ARRAY['stentor_ingest', 'stentor_gateway', 'stentor_renderer', 'stentor_dispatcher',
-                                      'stentor_webhook_receiver', 'stentor_digest_flusher', 'stentor_archiver', 'stentor_order_saga', 'stentor_cli'];
+                                      'stentor_webhook', 'stentor_webhook_receiver', 'stentor_digest_flusher', 'stentor_archiver', 'stentor_order_saga', 'stentor_cli'];
     wrong text;
 BEGIN
     FOREACH service IN ARRAY array_append(services, 'stentor_owner') LOOP
@@ -52,5 +52,6 @@ $$;
 -- Every statement of these roles is a look-up by key. A partition or table that was analysed while it was small would be scanned by
 -- plans that are kept while it grows. Here and in no migration: stentor_owner may not change another role.
 ALTER ROLE stentor_dispatcher SET enable_seqscan = off;
+ALTER ROLE stentor_webhook SET enable_seqscan = off;
 ALTER ROLE stentor_digest_flusher SET enable_seqscan = off;
 ALTER ROLE stentor_order_saga SET enable_seqscan = off;

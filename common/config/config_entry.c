@@ -38,6 +38,7 @@ TENANT_OF(tenant_of_asset, Stentor__V1__TemplateAsset)
 TENANT_OF(tenant_of_credential, Stentor__V1__VendorCredential)
 TENANT_OF(tenant_of_route, Stentor__V1__Route)
 TENANT_OF(tenant_of_mail_domain, Stentor__V1__MailDomain)
+TENANT_OF(tenant_of_webhook, Stentor__V1__WebhookSubscription)
 TENANT_OF(tenant_of_revocation, Stentor__V1__LinkRevocation)
 
 static const char *key_of_tenant(const ProtobufCMessage *message, Arena *arena)
@@ -159,6 +160,17 @@ static const char *key_of_revocation(const ProtobufCMessage *message, Arena *are
     return link_revocation_key(key, (const Stentor__V1__LinkRevocation *)message) ? key : "";
 }
 
+// "" for one that could not be delivered to: the entry before it stays.
+static const char *key_of_webhook(const ProtobufCMessage *message, Arena *arena)
+{
+    (void)arena;
+    const Stentor__V1__WebhookSubscription *entry =
+        (const Stentor__V1__WebhookSubscription *)message;
+    bool whole = id_parse(str_from(entry->id), "whs_", NULL) && entry->target_url[0] != '\0' &&
+                 entry->n_secrets > 0;
+    return whole ? entry->id : "";
+}
+
 static const char *tenant_of_register(const ProtobufCMessage *message)
 {
     (void)message;
@@ -186,6 +198,7 @@ static const Kind kinds[] = {
     {"route",       &stentor__v1__route__descriptor,            tenant_of_route,       key_of_route,       NULL},
     {MAIL_DOMAIN_KIND, &stentor__v1__mail_domain__descriptor,      tenant_of_mail_domain, key_of_mail_domain, NULL},
     {LINK_REVOCATION_KIND, &stentor__v1__link_revocation__descriptor, tenant_of_revocation, key_of_revocation, NULL},
+    {"webhook",     &stentor__v1__webhook_subscription__descriptor, tenant_of_webhook, key_of_webhook,     NULL},
     {KEY_REGISTER_KIND, &stentor__v1__master_keys__descriptor,  tenant_of_register,    key_of_register,    NULL},
 };
 // clang-format on

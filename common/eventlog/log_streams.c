@@ -19,6 +19,7 @@ static const LogStream rows[] = {
     {"DEFERRED",          KEPT_NOT,      false, "work that waits; its outcome is a status"},
     {"INBOUND",           KEPT_CALLBACK, false, "vendors' callbacks in their words; what they say is a status"},
     {"SETTLE",            KEPT_NOT,      false, "what callbacks say of unknown outcomes"},
+    {"HOOK",              KEPT_NOT,      false, "status events on their way to tenants' endpoints"},
     {"EVENTS",            KEPT_NOT,      false, "applications' events: their keys last two weeks"},
     {"IN_HAND",           KEPT_NOT,      true,  "what a process has in hand now"},
 };

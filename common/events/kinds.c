@@ -7,6 +7,7 @@
 #include "stentor/v1/rendered.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
+#include "stentor/v1/webhook.pb-c.h"
 
 typedef struct EventKind {
     const char *stream;  // a prefix
@@ -20,6 +21,7 @@ static const EventKind kinds[] = {
     {"RENDERED_", "ntf.rendered.", &stentor__v1__rendered__descriptor},
     {"STATUS",    "ntf.status.",   &stentor__v1__notification_status__descriptor},
     {"SETTLE",    "ntf.settle.",   &stentor__v1__notification_status__descriptor},
+    {"HOOK",      "ntf.hook.",     &stentor__v1__webhook_delivery__descriptor},
     {"DEFERRED",  "ntf.deferred.", &stentor__v1__deferred__descriptor},
     {"INBOUND",   "ntf.inbound.",  &stentor__v1__inbound_callback__descriptor},
     {"AUDIT",     "aud.",          &stentor__v1__audit_entry__descriptor},

@@ -26,6 +26,7 @@ static const DataPlace rows[] = {
     {"DEFERRED",          PLACE_TRANSPORT, "", PERSON_SEALED, BY_KEY, ""},
     {"INBOUND",           PLACE_TRANSPORT, "", PERSON_SEALED, "under the tenant's key, which an erasure does not destroy: " BY_AGE, "segments, 18 months"},
     {"SETTLE",            PLACE_TRANSPORT, "INBOUND", PERSON_NONE, "", ""},
+    {"HOOK",              PLACE_TRANSPORT, "STATUS", PERSON_HASHED, BY_AGE ", 3 days", ""},
     {"EVENTS",            PLACE_TRANSPORT, "", PERSON_SEALED, "with its epoch key, within two weeks of the event; " BY_AGE ", 7 days", ""},
     {"IN_HAND",           PLACE_TRANSPORT, "", PERSON_NONE,   "", ""},
 
@@ -73,6 +74,11 @@ static const DataPlace rows[] = {
     {"dispatcher.callback_events",     PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
     {"dispatcher.vendor_outcomes",     PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
     {"dispatcher.retention_watermark", PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
+
+    // ---- webhooks ----
+    {"webhooks.deliveries", PLACE_SOURCE,      "", PERSON_HASHED, BY_AGE ", 90 days", ""},
+    {"webhooks.endpoints",  PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
+    {"webhooks.budget",     PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
 
     // ---- orders ----
     {"order_saga.order_state",    PLACE_SOURCE, "EVENTS", PERSON_SEALED, BY_KEY, "units"},

@@ -32,6 +32,7 @@ static const struct {
     {"STATUS",            "ntf.status.@.>"},
     {"DEFERRED",          "ntf.deferred.*.@"},
     {"SETTLE",            "ntf.settle.@"},
+    {"HOOK",              "ntf.hook.@"},
     {"CONFIG",            "cfg.*.@.>"},
     {"PEOPLE",            "ppl.@"},
     {"DEAD",              "ntf.dead.*.@"},

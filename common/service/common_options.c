@@ -72,7 +72,7 @@ void service_options_init(ServiceOptions *options, const ServiceSpec *spec)
     if (spec->wants_master_key) {
         add_rows(options, master_key_rows, COUNT(master_key_rows), 0);
     }
-    if (spec->wants_master_key && spec->wants_database) {
+    if (spec->wants_master_key && spec->wants_database && !spec->opens_no_data_key) {
         add_rows(options, epoch_rows, COUNT(epoch_rows), 0);
     }
     char *values = xcalloc(1, own_offset() + spec->options_size);

@@ -136,7 +136,11 @@ static void on_keys_read(void *ctx, const KeyRegister *keys, const Error *err)
         fail_read(service, err);
     } else if (service_check_keys(service, keys)) {
         service->keys_checked = false; // not before the epoch keys are compared, too
-        epochs_read(service->pool, on_epochs_read, service);
+        if (service->spec->opens_no_data_key) {
+            gate_read(service->pool, on_gate_read, service);
+        } else {
+            epochs_read(service->pool, on_epochs_read, service);
+        }
     }
 }
 

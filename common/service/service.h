@@ -30,6 +30,7 @@ typedef struct ServiceSpec {
     bool application_database; // an application's: its migrations are not this program's
     bool wants_master_key;     // compared with the registered one before NATS is spoken to
                                // (service_check_keys)
+    bool opens_no_data_key;    // only what is sealed under tenants' own keys: it needs no epoch key
     // After a failure nothing of it is left but handles that are closing. The loop does not turn
     // yet.
     bool (*start)(Service *service, const void *options, void **ret_state, Error *err);

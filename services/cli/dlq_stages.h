@@ -3,5 +3,5 @@
 #pragma once
 
 #define DLQ_STAGES                                                                                 \
-    "ingest, renderer, dispatcher, digest-flusher, webhook-receiver, archiver, gateway, "          \
+    "ingest, renderer, dispatcher, digest-flusher, webhook-receiver, webhook, archiver, gateway, " \
     "order-saga"

@@ -285,6 +285,33 @@ static bool read_event(const Deferred *deferred, DueWork *work, Error *err)
     return true;
 }
 
+// ---- tenants' webhooks ----
+
+// About a status that has gone out: no cancellation, no preference and no audit of the notification
+// concerns it.
+static bool read_webhook(const Deferred *deferred, Arena *arena, DueWork *work, Error *err)
+{
+    if (deferred->work_case != STENTOR__V1__DEFERRED__WORK_WEBHOOK) {
+        return error_set(err, ERROR_PERMANENT, "reason is 'hook', and webhook is missing");
+    }
+    const Stentor__V1__WebhookDelivery *delivery = deferred->webhook;
+    if (delivery->meta == NULL || !str_eq(str_from(delivery->meta->tenant), work->tenant)) {
+        return error_set(err, ERROR_PERMANENT, "webhook.meta is about another tenant");
+    }
+    Str event_id = str_from(delivery->meta->event_id);
+    if (event_id.len != EVENT_ID_LEN ||
+        !str_to_c(event_id, work->event_id, sizeof(work->event_id))) {
+        return error_set(err, ERROR_PERMANENT, "webhook.meta.event_id is not an event id");
+    }
+    if (!is_time(work->due_at_us)) {
+        return error_set(err, ERROR_PERMANENT, "due_at_us is outside 1970..9999");
+    }
+    work->notification_id = STR_EMPTY;
+    work->cancel_key = STR_EMPTY;
+    subject_hook(work->subject, work->tenant);
+    return event_pack(&delivery->base, arena, &work->payload, err);
+}
+
 // ---- all ----
 
 static bool read_work(const Deferred *deferred, Arena *arena, DueWork *work, Error *err)
@@ -294,6 +321,9 @@ static bool read_work(const Deferred *deferred, Arena *arena, DueWork *work, Err
     }
     if (str_eq(work->reason, STR("saga"))) {
         return read_event(deferred, work, err);
+    }
+    if (str_eq(work->reason, STR("hook"))) {
+        return read_webhook(deferred, arena, work, err);
     }
     if (!check_head(work, err)) {
         return false;

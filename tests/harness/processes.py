@@ -20,7 +20,7 @@ from tests.harness import clusters
 HOME = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("STENTOR_BIN", HOME / "build" / "dev" / "bin")).resolve()  # processes run in folders of their own
 SERVICES = ["ingest", "gateway", "renderer", "dispatcher", "archiver", "digest-flusher", "webhook-receiver"]
-NEIGHBOURS = ["outbox-relay", "order-saga"]  # around the pipeline: a test starts those that it needs
+NEIGHBOURS = ["outbox-relay", "order-saga", "webhook"]  # around the pipeline: a test starts those that it needs
 
 
 # Of each worker its own: what one has chosen and not opened yet is no other's.

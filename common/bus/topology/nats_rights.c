@@ -31,13 +31,17 @@ static const NatsRights rights[] = {
     {"stentor-dispatcher",
      "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.> cfg.channel_health.*.* ntf.inhand.dispatcher.*",
      RENDEREDS " SETTLE", "CONFIG EVENTS IN_HAND", NULL},
+    // Tenants' webhooks. It turns an endpoint's subscription off when it fails too often, and says so to the tenant.
+    {"stentor-webhook",
+     "ntf.hook.* ntf.deferred.hook.* ntf.dead.webhook.* cfg.webhook.*.* evt.*.notification.webhook.> ntf.inhand.webhook.*",
+     "STATUS HOOK", "CONFIG EVENTS IN_HAND", NULL},
     {"stentor-webhook-receiver",
      "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.* ntf.inhand.webhook-receiver.*",
      "INBOUND", "CONFIG IN_HAND", NULL},
     // The clock trims what is nearly full: working streams, and of DEAD the letters whose notification has its end
     // (common/deadletter/dead_trim.h); never STATUS or CONFIG. It looks at the oldest mail that waits, to say since when.
     {"stentor-digest-flusher",
-     "ntf.request.> ntf.rendered.> ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout evt.*.CleanUpOrders "
+     "ntf.request.> ntf.rendered.> ntf.hook.* ntf.status.> ntf.dead.> evt.*.PlaceOrderTimeout evt.*.CleanUpOrders "
      "ntf.inhand.digest-flusher.* $JS.API.STREAM.INFO.* "
      "$JS.API.CONSUMER.INFO.*.* "
      "$JS.API.STREAM.MSG.GET.REQUEST_CRITICAL $JS.API.STREAM.MSG.GET.REQUEST_HIGH "
@@ -49,6 +53,7 @@ static const NatsRights rights[] = {
      "$JS.API.STREAM.MSG.DELETE.RENDERED_CRITICAL $JS.API.STREAM.MSG.DELETE.RENDERED_HIGH "
      "$JS.API.STREAM.MSG.DELETE.RENDERED_NORMAL $JS.API.STREAM.MSG.DELETE.RENDERED_LOW "
      "$JS.API.STREAM.MSG.DELETE.DEFERRED $JS.API.STREAM.MSG.DELETE.INBOUND $JS.API.STREAM.MSG.DELETE.SETTLE "
+     "$JS.API.STREAM.MSG.DELETE.HOOK "
      "$JS.API.STREAM.MSG.DELETE.EVENTS "
      "$JS.API.STREAM.MSG.DELETE.DEAD",
      "DEFERRED", "CONFIG PEOPLE DEAD IN_HAND", NULL},
@@ -66,7 +71,7 @@ static const NatsRights rights[] = {
     {"stentor-cli",
      "evt.> ntf.> ppl.* cfg.revocation.> aud.*.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
      "$JS.API.STREAM.MSG.DELETE.DEAD",
-     "", "CONFIG STATUS DEFERRED INBOUND SETTLE DEAD EVENTS PEOPLE AUDIT IN_HAND " REQUESTS " " RENDEREDS, NULL},
+     "", "CONFIG STATUS DEFERRED INBOUND SETTLE HOOK DEAD EVENTS PEOPLE AUDIT IN_HAND " REQUESTS " " RENDEREDS, NULL},
     {"stentor-admin",            ">", "", "", NULL},
 };
 // clang-format on

@@ -72,6 +72,11 @@ void subject_settle(char out[SUBJECT_SIZE], Str tenant)
     join(out, (Str[]){STR("ntf"), STR("settle"), tenant_token(tenant)}, 3);
 }
 
+void subject_hook(char out[SUBJECT_SIZE], Str tenant)
+{
+    join(out, (Str[]){STR("ntf"), STR("hook"), tenant_token(tenant)}, 3);
+}
+
 void subject_people(char out[SUBJECT_SIZE], Str tenant)
 {
     join(out, (Str[]){STR("ppl"), tenant_token(tenant)}, 2);

@@ -17,6 +17,7 @@ static const InitService services[] = {
     {"gateway",          true,  true,  true},
     {"renderer",         true,  true,  true},
     {"dispatcher",       true,  true,  true},
+    {"webhook",          true,  true,  false},
     {"webhook-receiver", false, true,  false},
     {"digest-flusher",   true,  true,  true},
     {"archiver",         true,  false, false},

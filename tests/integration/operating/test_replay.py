@@ -18,7 +18,7 @@ from tests.harness.protobuf import messages
 
 COUNT = 60
 STREAMS = [f"{stage}_{lane}" for stage in ("REQUEST", "RENDERED") for lane in ("CRITICAL", "HIGH", "NORMAL", "LOW")] + [
-    "STATUS", "DEFERRED", "INBOUND", "SETTLE", "CONFIG", "DEAD", "EVENTS"]
+    "STATUS", "DEFERRED", "INBOUND", "SETTLE", "HOOK", "CONFIG", "DEAD", "EVENTS"]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.harness import privileges
 from tests.harness.privileges import stentor, stentor_ok
 from tests.harness.processes import HOME, Postgres
 
-SERVICES = ["stentor_ingest", "stentor_gateway", "stentor_renderer", "stentor_dispatcher", "stentor_webhook_receiver",
+SERVICES = ["stentor_ingest", "stentor_gateway", "stentor_renderer", "stentor_dispatcher", "stentor_webhook", "stentor_webhook_receiver",
             "stentor_digest_flusher", "stentor_archiver", "stentor_order_saga", "stentor_cli"]
 DENIED = "42501"
 
@@ -235,7 +235,7 @@ def test_finding_01_the_owner_is_no_superuser_and_cannot_become_one(postgres, da
 def test_finding_01_settings_of_roles_are_the_bootstraps():
     """stentor_owner may not change another role, so no migration does."""
     bootstrap = (HOME / "migrations" / "bootstrap.sql").read_text()
-    assert len([line for line in bootstrap.splitlines() if line.startswith("ALTER ROLE stentor_")]) == 3
+    assert len([line for line in bootstrap.splitlines() if line.startswith("ALTER ROLE stentor_")]) == 4
     for path in (HOME / "migrations").glob("*/*.sql"):
         assert "ALTER ROLE" not in path.read_text(), path
 
@@ -347,7 +347,7 @@ def test_finding_01_a_service_reads_the_tenants_that_it_names(postgres, database
             session.refusal("SET row_security = off")  # then Postgres refuses what a policy would have to cut
             assert session.refusal(f"SELECT FROM {table}") == DENIED
             session.rows("RESET row_security")
-    assert seen >= {"stentor_webhook_receiver": 0, "stentor_archiver": 2, "stentor_order_saga": 2, "stentor_ingest": 4, "stentor_gateway": 2, "stentor_cli": 5}.get(role, 1)
+    assert seen >= {"stentor_webhook_receiver": 0, "stentor_webhook": 0, "stentor_archiver": 2, "stentor_order_saga": 2, "stentor_ingest": 4, "stentor_gateway": 2, "stentor_cli": 5}.get(role, 1)
 
 
 def test_gateway_reads_people_and_writes_nothing_of_ingest(postgres, database):

@@ -128,6 +128,11 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-dispatcher", "cfg.suppression.acme.x");
     assert_allowed("stentor-dispatcher", "cfg.channel_health.platform.email_smtp");
     assert_allowed("stentor-webhook-receiver", "ntf.inbound.sendgrid");
+    assert_allowed("stentor-webhook", "ntf.hook.acme");
+    assert_allowed("stentor-webhook", "ntf.deferred.hook.acme");
+    assert_allowed("stentor-webhook", "cfg.webhook.acme.whs_1");
+    assert_allowed("stentor-webhook", "evt.acme.notification.webhook.delivery_failed.v1");
+    assert_allowed("stentor-digest-flusher", "ntf.hook.acme");
     assert_allowed("stentor-digest-flusher", "ntf.rendered.low.acme");
     assert_allowed("stentor-digest-flusher", "evt.acme.PlaceOrderTimeout");
     assert_allowed("stentor-digest-flusher", "evt.platform.CleanUpOrders");
@@ -143,6 +148,9 @@ static void services_publish_nothing_else(void **state)
     (void)state;
     assert_refused("stentor-ingest", "cfg.apikey.acme.k1");
     assert_refused("stentor-renderer", "ntf.inhand.dispatcher.p1"); // another service's evidence
+    assert_refused("stentor-webhook", "ntf.status.acme.email.sent");
+    assert_refused("stentor-webhook", "ntf.deferred.retry.acme");
+    assert_refused("stentor-webhook", "evt.acme.notify");
     assert_refused("stentor-digest-flusher", "evt.acme.PlaceOrder");
     assert_refused("stentor-order-saga", "evt.acme.UserCheckedOut");
     assert_refused("stentor-order-saga", "ntf.deferred.retry.acme");
@@ -280,7 +288,7 @@ static void finding_14_the_consumers_of_a_service_are_counted(void **state)
     }
     assert_non_null(strstr(bus_permission_error(bus), "CREATE.STATUS.stentor-archiver-8"));
     rig_close_bus(&rig, bus);
-    assert_non_null(strstr(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), "\"total\":10,"));
+    assert_non_null(strstr(rig_ask(&rig, "$JS.API.CONSUMER.NAMES.STATUS", ""), "\"total\":11,"));
     for (unsigned i = 0; i < names; i++) {
         char subject[128];
         snprintf(subject, sizeof subject, "$JS.API.CONSUMER.DELETE.STATUS.stentor-archiver-%u", i);
@@ -342,7 +350,8 @@ static void every_service_reads_config_with_its_rights(void **state)
     static const char *const services[] = {"stentor-ingest",           "stentor-gateway",
                                            "stentor-renderer",         "stentor-dispatcher",
                                            "stentor-webhook-receiver", "stentor-digest-flusher",
-                                           "stentor-archiver",         "stentor-cli"};
+                                           "stentor-archiver",         "stentor-cli",
+                                           "stentor-webhook"};
     Acks acks = {0};
     BusOut removal = {.subject = "cfg.trigger.acme.r", .event_id = STR("removed")};
     bus_publish(rig.bus, &removal, on_acks, &acks);

@@ -374,6 +374,46 @@ static void a_cancellation_is_about_a_key_and_a_time(void **state)
     refuses(arena, pack(arena, deferred), "cancel is missing");
 }
 
+static Deferred *new_hook(Arena *arena)
+{
+    Deferred *deferred = new_deferred(arena, "hook");
+    Stentor__V1__WebhookDelivery *delivery = arena_alloc(arena, sizeof(*delivery));
+    stentor__v1__webhook_delivery__init(delivery);
+    delivery->meta = new_meta(arena, "hookhookhookhookhook02");
+    delivery->turn = 2;
+    deferred->work_case = STENTOR__V1__DEFERRED__WORK_WEBHOOK;
+    deferred->webhook = delivery;
+    return deferred;
+}
+
+static void a_webhook_goes_back_to_hook_and_concerns_no_notification(void **state)
+{
+    Arena *arena = *state;
+    DueWork work;
+    Error err = {0};
+    assert_true(due_work_read(pack(arena, new_hook(arena)), arena, &work, &err));
+    assert_int_equal(work.kind, WORK_SEND);
+    assert_string_equal(work.subject, "ntf.hook.demo");
+    assert_string_equal(work.event_id, "hookhookhookhookhook02");
+    assert_int_equal(work.due_at_us, DUE_US);
+    assert_int_equal(work.notification_id.len, 0);
+}
+
+static void a_webhook_of_another_tenant_or_without_an_id_is_rejected(void **state)
+{
+    Arena *arena = *state;
+    refuses(arena, pack(arena, new_deferred(arena, "hook")), "webhook is missing");
+    Deferred *deferred = new_hook(arena);
+    deferred->webhook->meta->tenant = arena_cstr(arena, STR("other"));
+    refuses(arena, pack(arena, deferred), "webhook.meta is about another tenant");
+    deferred = new_hook(arena);
+    deferred->webhook->meta->event_id = arena_cstr(arena, STR("short"));
+    refuses(arena, pack(arena, deferred), "webhook.meta.event_id");
+    deferred = new_hook(arena);
+    deferred->due_at_us = 0;
+    refuses(arena, pack(arena, deferred), "due_at_us");
+}
+
 static Deferred *new_event(Arena *arena, const char *type, Str payload)
 {
     Deferred *deferred = new_deferred(arena, "saga");
@@ -435,6 +475,8 @@ int main(void)
         TEST(an_item_of_a_digest_knows_its_window),
         TEST(a_wrong_window_is_refused_by_its_field),
         TEST(a_cancellation_is_about_a_key_and_a_time),
+        TEST(a_webhook_goes_back_to_hook_and_concerns_no_notification),
+        TEST(a_webhook_of_another_tenant_or_without_an_id_is_rejected),
         TEST(a_domain_event_goes_out_on_events_under_its_deferrals_id),
         TEST(a_domain_event_that_digest_flusher_may_not_publish_is_rejected),
     };

@@ -26,6 +26,8 @@ static void each_subject_is_spelled_as_documented(void **state)
     assert_string_equal(out, "ntf.deferred.retry.acme");
     subject_inbound(out, "sendgrid");
     assert_string_equal(out, "ntf.inbound.sendgrid");
+    subject_hook(out, STR("acme"));
+    assert_string_equal(out, "ntf.hook.acme");
     subject_people(out, STR("acme"));
     assert_string_equal(out, "ppl.acme");
     subject_dead(out, "renderer", STR("acme"));
@@ -100,7 +102,7 @@ static void each_stream_has_limits(void **state)
     (void)state;
     size_t count;
     const StreamSpec *streams = topology_streams(&count);
-    assert_int_equal(count, 18);
+    assert_int_equal(count, 19);
     for (size_t i = 0; i < count; i++) {
         assert_true(streams[i].max_bytes > 0);
         bool for_ever =

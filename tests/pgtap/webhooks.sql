@@ -1,0 +1,19 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Deliveries to tenants' endpoints: a status goes to a subscription once, in one of five states; a delivery goes by age, whatever its state.
+SELECT no_plan();
+
+SELECT col_is_pk('webhooks', 'deliveries', 'id', 'a delivery is one row');
+SELECT col_is_pk('webhooks', 'endpoints', ARRAY['tenant_id', 'subscription_id'], 'so is an endpoint');
+PREPARE deliver(text, text, timestamptz) AS INSERT INTO webhooks.deliveries (id, tenant_id, subscription_id, event_id, event_type,
+    notification_id, sequence, payload, ordered, created_at, state, turn, attempt)
+    VALUES ($1, 'acme', 'whs_1', 'e', 'notification.sent', 'ntf_1', 1, '{}', false, $3, $2, 1, 0);
+SELECT lives_ok($$EXECUTE deliver('whd_1', 'claimed', now())$$, 'a delivery is claimed');
+SELECT throws_ok($$EXECUTE deliver('whd_1', 'claimed', now())$$, '23505', NULL, 'once');
+SELECT throws_ok($$EXECUTE deliver('whd_2', 'lost', now())$$, '23514', NULL, 'no other state');
+SELECT lives_ok($$EXECUTE deliver('whd_3', 'delivered', now() - interval '91 days')$$, 'an old one');
+SELECT results_eq($$SELECT dropped FROM webhooks.drop_deliveries(NULL, '90 days', NULL, 10)$$, ARRAY[1::bigint], 'goes');
+SELECT results_eq($$SELECT id COLLATE "default" FROM webhooks.deliveries$$, ARRAY['whd_1'], 'alone');
+SELECT results_eq($$SELECT dropped FROM webhooks.drop_deliveries('other', '-1 days', NULL, 10)$$, ARRAY[0::bigint], 'another tenant''s stay');
+SELECT lives_ok($$INSERT INTO webhooks.endpoints (tenant_id, subscription_id, failures, updated_at) VALUES ('acme', 'whs_1', 3, now() - interval '91 days')$$, 'an endpoint');
+SELECT results_eq($$SELECT dropped FROM webhooks.drop_endpoints(NULL, '90 days', NULL, 10)$$, ARRAY[1::bigint], 'of which nothing was heard goes');
+SELECT * FROM finish();
