@@ -92,6 +92,8 @@
       "the claim of a mail that its vendor surely has not got is moved to the next one", "that one gets it")                               \
     X("http.answered", "dispatcher",                                                                                                       \
       "the vendor's HTTP API has answered for the mail", "the commit of its outcome")                                                      \
+    X("inapp.stored", "dispatcher",                                                                                                        \
+      "an item is stored in FEED", "the commit of its outcome")                                                                            \
     X("smtp.enveloped", "dispatcher",                                                                                                      \
       "the server has taken the envelope", "the message is written")                                                                       \
     X("smtp.dot_written", "dispatcher",                                                                                                    \

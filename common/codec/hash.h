@@ -46,6 +46,8 @@ void hmac_sha1(Str key, Str data, uint8_t out[SHA1_LEN]);
 //   health     "health",   subject of the entry, "<down_since_us>/<changed_at_us>/<instance>"
 //   revocation "revocation", subject of the entry, "<before>/<who revoked>"
 //   sealed     "sealed",   "EVENTS/<stored at>", "<sequence in decimal>" of the event in clear          (ingest)
+//   feed       "feed", notification id, "item", or "<action>/<until_us>" of what its time brought
+//              "feed", recipient in hex, "<action>/<request id>" of what the recipient did
 //   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a repair)
 // clang-format on
 void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE]);

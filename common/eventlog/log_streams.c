@@ -21,6 +21,7 @@ static const LogStream rows[] = {
     {"SETTLE",            KEPT_NOT,      false, "what callbacks say of unknown outcomes"},
     {"HOOK",              KEPT_NOT,      false, "status events on their way to tenants' endpoints"},
     {"EVENTS",            KEPT_NOT,      false, "applications' events: their keys last two weeks"},
+    {"FEED",              KEPT_NOT,      false, "in-app inboxes: the stream itself has them as long as they last"},
     {"IN_HAND",           KEPT_NOT,      true,  "what a process has in hand now"},
 };
 // clang-format on

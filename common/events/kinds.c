@@ -3,6 +3,7 @@
 
 #include "stentor/v1/audit.pb-c.h"
 #include "stentor/v1/deferred.pb-c.h"
+#include "stentor/v1/feed.pb-c.h"
 #include "stentor/v1/inbound.pb-c.h"
 #include "stentor/v1/rendered.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
@@ -24,6 +25,7 @@ static const EventKind kinds[] = {
     {"HOOK",      "ntf.hook.",     &stentor__v1__webhook_delivery__descriptor},
     {"DEFERRED",  "ntf.deferred.", &stentor__v1__deferred__descriptor},
     {"INBOUND",   "ntf.inbound.",  &stentor__v1__inbound_callback__descriptor},
+    {"FEED",      "feed.",         &stentor__v1__feed_event__descriptor},
     {"AUDIT",     "aud.",          &stentor__v1__audit_entry__descriptor},
 };
 // clang-format on

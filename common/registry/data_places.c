@@ -28,6 +28,7 @@ static const DataPlace rows[] = {
     {"SETTLE",            PLACE_TRANSPORT, "INBOUND", PERSON_NONE, "", ""},
     {"HOOK",              PLACE_TRANSPORT, "STATUS", PERSON_HASHED, BY_AGE ", 3 days", ""},
     {"EVENTS",            PLACE_TRANSPORT, "", PERSON_SEALED, "with its epoch key, within two weeks of the event; " BY_AGE ", 7 days", ""},
+    {"FEED",              PLACE_TRANSPORT, "", PERSON_SEALED, BY_KEY ", and a removal follows", ""},
     {"IN_HAND",           PLACE_TRANSPORT, "", PERSON_NONE,   "", ""},
 
     // ---- history ----

@@ -230,6 +230,7 @@ static ChannelSet channels_of(const Owner *owner)
 
 ChannelSet routes_channels(const Routes *routes, Str tenant, ChannelSet base)
 {
+    base |= 1U << CHANNEL_INAPP;
     if (routes == NULL) {
         return base;
     }
@@ -455,7 +456,7 @@ static bool read_candidate(
 {
     Str vendor = str_from(step->vendor);
     Str name = str_from(step->credential);
-    bool own = str_eq(vendor, STR(ROUTING_SMTP)); // the dispatcher's own
+    bool own = routing_is_own(vendor);
     const CredentialEntry *account =
         own ? NULL : routes_account(routes, question->tenant, vendor, name);
     if (is_avoided(question, vendor) || (!own && account == NULL) ||
@@ -526,25 +527,42 @@ static RoutingRules rules_of(const RouteEntry *route, const RouteQuestion *quest
         question->channel, question->category, fallback_on, unknown, route->settle_ms);
 }
 
+// `vendor` is static: the choice names it.
+static bool read_implied(
+    const Routes *routes, const RouteQuestion *question, const char *vendor, uint32_t step_number,
+    unsigned fallback_on, Candidate *ret)
+{
+    char name[VENDOR_NAME_MAX + 1];
+    char none[1] = "";
+    Stentor__V1__RouteVendor step;
+    stentor__v1__route_vendor__init(&step);
+    if (!str_to_c(str_from(vendor), name, sizeof name)) {
+        return false;
+    }
+    step.vendor = name;
+    step.credential = none;
+    step.step = step_number;
+    if (!read_candidate(routes, question, &step, fallback_on, ret)) {
+        return false;
+    }
+    ret->pick.vendor = str_from(vendor);
+    return true;
+}
+
 static void choose_implied(const Routes *routes, const RouteQuestion *question, RouteChoice *ret)
 {
     Candidate candidates[ROUTE_VENDORS_MAX];
     size_t count = 0;
     const VendorApi *api = NULL;
+    unsigned fallback_on = ret->rules.fallback_on;
+    if (question->channel == CHANNEL_INAPP &&
+        read_implied(routes, question, ROUTING_INAPP, 0, fallback_on, &candidates[count])) {
+        count++;
+    }
     for (uint32_t i = 0; (api = vendor_at(i)) != NULL && count < ROUTE_VENDORS_MAX; i++) {
-        char name[VENDOR_NAME_MAX + 1];
-        char none[1] = "";
-        Stentor__V1__RouteVendor step;
-        stentor__v1__route_vendor__init(&step);
-        if (api->channel != question->channel ||
-            !str_to_c(str_from(api->name), name, sizeof name)) {
-            continue;
-        }
-        step.vendor = name;
-        step.credential = none;
-        step.step = i;
-        if (read_candidate(routes, question, &step, ret->rules.fallback_on, &candidates[count])) {
-            candidates[count++].pick.vendor = str_from(api->name);
+        if (api->channel == question->channel &&
+            read_implied(routes, question, api->name, i, fallback_on, &candidates[count])) {
+            count++;
         }
     }
     ret->implied = true;

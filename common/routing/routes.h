@@ -24,13 +24,15 @@ enum {
 };
 
 #define ROUTING_PLATFORM "platform"
-#define ROUTING_SMTP "smtp" // the vendor of the dispatcher's own options: it needs no credential
+#define ROUTING_SMTP "smtp"   // the vendor of the dispatcher's own options: it needs no credential
+#define ROUTING_INAPP "inapp" // the inbox of this installation itself: it needs none either
 
 typedef Stentor__V1__Route RouteEntry;
 typedef Stentor__V1__VendorCredential CredentialEntry;
 
-// The vendor is "smtp" or one of vendor_find().
+// The vendor is "smtp", "inapp" or one of vendor_find().
 bool routing_is_vendor(Str vendor);
+bool routing_is_own(Str vendor); // "smtp" or "inapp": without a credential
 Channel routing_vendor_channel(Str vendor); // CHANNEL_NONE: it is none
 bool routing_is_name(Str name, size_t max); // [a-z0-9_-]{1,max}
 
@@ -49,7 +51,7 @@ bool routes_changed(Routes *routes, Str tenant, Str key, Str payload, Error *err
 // key: "<vendor>.<name>".
 bool routes_credential_changed(Routes *routes, Str tenant, Str key, Str payload, Error *err);
 
-// Those with a vendor: `base`, and each for which the tenant or the platform has a credential that
+// Those with a vendor: `base`, in-app always, and each for which the tenant or the platform has a credential that
 // is neither staged nor revoked.
 ChannelSet routes_channels(const Routes *routes, Str tenant, ChannelSet base);
 
@@ -80,7 +82,7 @@ typedef enum VendorStanding {
     STANDING_DISABLED, // suspended by an operator
 } VendorStanding;
 
-// credential: NULL for smtp. *ret_points: of STANDING_DEGRADED, percent points of its step's mails.
+// credential: NULL for smtp and inapp. *ret_points: of STANDING_DEGRADED, percent points of its step's mails.
 typedef VendorStanding (*RouteStanding)(
     void *ctx, Str vendor, const CredentialEntry *credential, uint32_t *ret_points);
 
@@ -100,14 +102,14 @@ typedef struct RouteQuestion {
 
 typedef struct RoutePick {
     Str vendor;
-    const CredentialEntry *credential; // NULL: smtp
+    const CredentialEntry *credential; // NULL: smtp or inapp
     VendorStanding standing;
 } RoutePick;
 
 typedef struct RouteChoice {
     const RouteEntry *route; // NULL: none matches, and nothing is picked unless `implied`
     // No route matches, so each vendor of the channel that has a credential is one of them, in the
-    // order of vendor_at(). Never of e-mail, which has the SMTP server.
+    // order of vendor_at(); of in-app the inbox. Never of e-mail, which has the SMTP server.
     bool implied;
     RoutePick picks[ROUTE_VENDORS_MAX]; // in the order in which they are tried
     size_t count;

@@ -25,8 +25,16 @@ Channel routing_vendor_channel(Str vendor)
     if (str_eq(vendor, STR(ROUTING_SMTP))) {
         return CHANNEL_EMAIL;
     }
+    if (str_eq(vendor, STR(ROUTING_INAPP))) {
+        return CHANNEL_INAPP;
+    }
     const VendorApi *api = vendor_find(vendor);
     return api == NULL ? CHANNEL_NONE : api->channel;
+}
+
+bool routing_is_own(Str vendor)
+{
+    return str_eq(vendor, STR(ROUTING_SMTP)) || str_eq(vendor, STR(ROUTING_INAPP));
 }
 
 bool routing_is_name(Str name, size_t max)
@@ -97,6 +105,11 @@ static bool check_vendor(const RouteEntry *route, size_t i, Error *err)
         return error_set(
             err, ERROR_PERMANENT,
             "vendors[%zu].credential: smtp has none here; its password is the dispatcher's own", i);
+    }
+    if (step->credential[0] != '\0' && str_eq(vendor, STR(ROUTING_INAPP))) {
+        return error_set(
+            err, ERROR_PERMANENT, "vendors[%zu].credential: inapp has none; leave 'credential' out",
+            i);
     }
     if (step->credential[0] != '\0' &&
         !routing_is_name(str_from(step->credential), CREDENTIAL_NAME_MAX)) {
@@ -321,6 +334,10 @@ bool credential_entry_check(const CredentialEntry *credential, Error *err)
             "vendor: smtp has no credential here; its password is the dispatcher's "
             "STENTOR_SMTP_URL "
             "or STENTOR_SMTP_PASSWORD_FILE");
+    }
+    if (str_eq(vendor, STR(ROUTING_INAPP))) {
+        return error_set(
+            err, ERROR_PERMANENT, "vendor: inapp has no credential: it is always there");
     }
     if (!routing_is_name(str_from(credential->name), CREDENTIAL_NAME_MAX)) {
         return error_set(

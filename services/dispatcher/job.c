@@ -10,6 +10,7 @@
 #include "common/codec/suppressed.h"
 #include "common/events/kinds.h"
 #include "common/events/sealed.h"
+#include "common/feed/feed_event.h"
 #include "common/model/rules/mail_provider.h"
 #include "services/dispatcher/routing/vendor_mail.h"
 #include "services/dispatcher/routing/vendors.h"
@@ -523,6 +524,18 @@ static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *pre
     return true;
 }
 
+// What the vendor `inapp` stores (vendor/inapp/inapp_vendor.h).
+static bool make_item(
+    Job *job, const JobOpening *opening, const ProtobufCMessage *content, Error *err)
+{
+    uint8_t recipient[FEED_RECIPIENT_LEN];
+    job->mail.tenant = job->key->tenant;
+    feed_recipient(opening->rules->master, job->key->tenant, job->mail.to, recipient);
+    return feed_item_pack(
+        job->rendered, (const void *)content, recipient, opening->content_key, job->delivery->arena,
+        &job->mail.message, err);
+}
+
 // A message of a channel other than e-mail, for a vendor's HTTP API. false: as make_mail().
 static bool make_message(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
 {
@@ -543,6 +556,10 @@ static bool make_message(Job *job, const JobOpening *opening, const BodyPrefix *
     }
     job->mail.to = arena_str(job->delivery->arena, str_from(to->address));
     job->mail.content = vendor_mail_message(job, content);
+    if (job->rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_INAPP &&
+        !make_item(job, opening, content, &err)) {
+        decide(job, "invalid_content", str_from(err.text), true, opening->now_us);
+    }
     return true;
 }
 

@@ -34,7 +34,7 @@ OWN = {"created_at", "id", "recipient_id", "tenant_id", "notification_id", "addr
 POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f"ntf.rendered.normal.{TENANT}",
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
           "poison.tenant": "evt.platform.TenantCreated", "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
-KINDS = ["called", "returned", "single", "batch", "campaign", "chosen", "scheduled", "retry", "rejected", "endless", "command", "callback", "bounce", "digest", "resend",
+KINDS = ["called", "returned", "single", "batch", "campaign", "chosen", "scheduled", "retry", "rejected", "inapp", "endless", "command", "callback", "bounce", "digest", "resend",
          "managed", "tenant", "asset", *POISON]
 
 
@@ -102,6 +102,9 @@ class Bench:
         page = pipeline.folder / "digest.html"
         page.write_text("<p>News</p>")
         pipeline.cli("template", "put", "digest", "--subject", "Digest", "--html", page)
+        words = pipeline.folder / "inbox.txt"
+        words.write_text("News for {{name}}")
+        pipeline.cli("template", "put", "inbox", "--channel", "inapp", "--title", "News", "--text", words)
         self.endless = pipeline.put_endless()
         self.deferrals = Deferrals(pipeline)
         self.streams = json.loads(self.nats.request("$JS.API.STREAM.NAMES"))["streams"]
@@ -187,7 +190,7 @@ class Run:
         self.chosen = None  # the one that chooses its members
         self.tries = {}  # kind -> how often it was posted until it was taken
         self.left = list(KINDS)
-        self.start = {stream: bench.last(stream) for stream in ("STATUS", "DEAD")}
+        self.start = {stream: bench.last(stream) for stream in ("STATUS", "DEAD", "FEED")}
 
     # ---- sending ----
 
@@ -247,6 +250,8 @@ class Run:
         fields = {"template": "welcome", "variables": {"name": "A"}, "correlation_id": f"{self.tag}/{kind}"}
         if kind == "endless":  # what only the renderer can refuse
             fields.update(self.bench.endless)
+        if kind == "inapp":
+            fields.update(channel="inapp", template="inbox")
         if kind == "scheduled":
             at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=SCHEDULED_IN_S)
             fields["scheduled_for"] = at.isoformat().replace("+00:00", "Z")
@@ -391,6 +396,7 @@ class Run:
             "ledger": self.by_kind(ledger, "notification_id"),
             "statuses": self.statuses(ids),
             "letters": self.letters(),
+            "feed": self.feed(ids),
             "tenant": self.tenant(),
             "asset": self.asset_shown(),
             "people": dict(self.bench.rows(
@@ -412,6 +418,11 @@ class Run:
         return collections.Counter(
             (self.kind_of(event.meta.notification_id), proto.Status.Name(event.status), event.reason_code, event.attempt.number)
             for event in events if event.meta.notification_id in ids)
+
+    def feed(self, ids):
+        events = self.bench.since("FEED", self.start["FEED"], self.bench.proto.FeedEvent)
+        return collections.Counter((self.kind_of(event.meta.notification_id), event.WhichOneof("part")) for event in events
+                                   if event.meta.notification_id in ids)
 
     def letters(self):
         events = self.bench.since("DEAD", self.start["DEAD"], self.bench.proto.DeadLetter)

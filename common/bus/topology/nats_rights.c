@@ -24,12 +24,12 @@ static const NatsRights rights[] = {
      "ppl.* cfg.suppression.> cfg.trigger.> cfg.resolver.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> cfg.asset.> "
      "cfg.mail_domain.> cfg.revocation.> cfg.route.> cfg.credential.> cfg.channel_health.*.* "
      "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
-     "ntf.dead.gateway.* ntf.inhand.gateway.*",
-     "EVENTS", "CONFIG IN_HAND", NULL},
+     "ntf.dead.gateway.* ntf.inhand.gateway.* feed.* ntf.status.*.inapp.*",
+     "EVENTS", "CONFIG IN_HAND FEED", NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},
     {"stentor-dispatcher",
-     "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.> cfg.channel_health.*.* ntf.inhand.dispatcher.*",
+     "ntf.status.> ntf.deferred.> ntf.dead.> cfg.suppression.> cfg.channel_health.*.* ntf.inhand.dispatcher.* feed.*",
      RENDEREDS " SETTLE", "CONFIG EVENTS IN_HAND", NULL},
     // Tenants' webhooks. It turns an endpoint's subscription off when it fails too often, and says so to the tenant.
     {"stentor-webhook",
@@ -69,9 +69,9 @@ static const NatsRights rights[] = {
     // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
     // CONFIG it only reads: managing goes through the API, repairing is the admin's. But an erasure revokes links.
     {"stentor-cli",
-     "evt.> ntf.> ppl.* cfg.revocation.> aud.*.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
+     "evt.> ntf.> ppl.* feed.* cfg.revocation.> aud.*.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
      "$JS.API.STREAM.MSG.DELETE.DEAD",
-     "", "CONFIG STATUS DEFERRED INBOUND SETTLE HOOK DEAD EVENTS PEOPLE AUDIT IN_HAND " REQUESTS " " RENDEREDS, NULL},
+     "", "CONFIG STATUS DEFERRED INBOUND SETTLE HOOK DEAD EVENTS PEOPLE AUDIT FEED IN_HAND " REQUESTS " " RENDEREDS, NULL},
     {"stentor-admin",            ">", "", "", NULL},
 };
 // clang-format on

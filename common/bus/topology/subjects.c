@@ -82,6 +82,11 @@ void subject_people(char out[SUBJECT_SIZE], Str tenant)
     join(out, (Str[]){STR("ppl"), tenant_token(tenant)}, 2);
 }
 
+void subject_feed(char out[SUBJECT_SIZE], Str tenant)
+{
+    join(out, (Str[]){STR("feed"), tenant_token(tenant)}, 2);
+}
+
 // A dot parts two tokens only between two other characters; an empty token would make the subject
 // invalid.
 static bool parts_tokens(Str key, size_t at)

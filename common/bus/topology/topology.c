@@ -36,6 +36,8 @@ static const StreamSpec streams[] = {
     {"EVENTS",            "evt.>",                    7 * DAY_S, 4 * GIB, 0, true,  NULL, 100},
     // The audit log: as long as the longest class, and what it cannot store is not done.
     {"AUDIT",             "aud.*.*",                2557 * DAY_S, 2 * GIB, 0, true,  NULL, 0},
+    // In-app inboxes. Full, it loses its oldest items, whose rows stay in feed.items.
+    {"FEED",              "feed.*",                 400 * DAY_S, 8 * GIB, 0, false, NULL, 0},
     // What each process of a service has in hand that came again (guard.h); the oldest may go.
     {"IN_HAND",           "ntf.inhand.*.*",               DAY_S, GIB / 8, 1, false, NULL, 0},
 };

@@ -10,6 +10,7 @@
 #include "common/routing/quota.h"
 #include "services/dispatcher/routing/vendor_mail.h"
 #include "services/dispatcher/routing/vendors_internal.h"
+#include "services/dispatcher/vendor/inapp/inapp_vendor.h"
 
 enum {
     PLACE_NAME_SIZE = 160,
@@ -156,10 +157,10 @@ static VendorPlace *open_http(Vendors *vendors, Str name, const CredentialEntry 
     return place;
 }
 
-static VendorPlace *place_of(Vendors *vendors, const CredentialEntry *entry)
+static VendorPlace *place_of(Vendors *vendors, Str vendor, const CredentialEntry *entry)
 {
     if (entry == NULL) {
-        return vendors->smtp;
+        return str_eq(vendor, STR(ROUTING_INAPP)) ? vendors->inapp : vendors->smtp;
     }
     char name[PLACE_NAME_SIZE];
     int used = snprintf(name, sizeof name, "%s/%s/%s", entry->tenant, entry->vendor, entry->name);
@@ -187,23 +188,23 @@ static VendorPlace *before_of(Vendors *vendors, const VendorPlace *place)
     const CredentialEntry *before = routes_predecessor(vendors->routes, entry);
     bool replaced = before != NULL &&
                     before->state == STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_SUPERSEDED;
-    return replaced ? place_of(vendors, before) : NULL;
+    return replaced ? place_of(vendors, str_from(place->vendor.name), before) : NULL;
 }
 
-VendorPlace *vendors_place_in_use(Vendors *vendors, const CredentialEntry *entry)
+VendorPlace *vendors_place_in_use(Vendors *vendors, Str vendor, const CredentialEntry *entry)
 {
-    VendorPlace *place = place_of(vendors, entry);
+    VendorPlace *place = place_of(vendors, vendor, entry);
     VendorPlace *before = place != NULL ? before_of(vendors, place) : NULL;
     return before != NULL ? before : place;
 }
 
 VendorPlace *vendors_place(Vendors *vendors, Str tenant, Str vendor, Str credential)
 {
-    if (vendor.len == 0 || str_eq(vendor, STR(ROUTING_SMTP))) {
-        return vendors->smtp;
+    if (vendor.len == 0 || routing_is_own(vendor)) {
+        return place_of(vendors, vendor, NULL);
     }
     const CredentialEntry *entry = routes_account(vendors->routes, tenant, vendor, credential);
-    return entry != NULL ? place_of(vendors, entry) : NULL;
+    return entry != NULL ? place_of(vendors, vendor, entry) : NULL;
 }
 
 // ---- one of them ----
@@ -287,9 +288,8 @@ typedef struct Asking {
 static VendorStanding standing(
     void *ctx, Str vendor, const CredentialEntry *credential, uint32_t *ret_points)
 {
-    (void)vendor;
     Asking *asking = ctx;
-    VendorPlace *place = vendors_place_in_use(asking->vendors, credential);
+    VendorPlace *place = vendors_place_in_use(asking->vendors, vendor, credential);
     if (place == NULL) {
         return STANDING_OPEN;
     }
@@ -315,7 +315,8 @@ static void read_choice(Vendors *vendors, const RouteChoice *choice, Job *job)
     route->name =
         choice->route != NULL ? arena_cstr(job->delivery->arena, str_from(choice->route->key)) : "";
     for (size_t i = 0; i < choice->count; i++) {
-        VendorPlace *place = vendors_place_in_use(vendors, choice->picks[i].credential);
+        const RoutePick *pick = &choice->picks[i];
+        VendorPlace *place = vendors_place_in_use(vendors, pick->vendor, pick->credential);
         // The first one's suspension makes the mail wait; behind it, it would be a fallback.
         bool suspended = choice->picks[i].standing == STANDING_DISABLED;
         if (place != NULL && (route->count == 0 || !suspended)) {
@@ -493,6 +494,14 @@ static VendorPlace *open_smtp(Vendors *vendors)
     return place;
 }
 
+static VendorPlace *open_inapp(Vendors *vendors)
+{
+    VendorPlace *place =
+        add_place(vendors, STR("platform/inapp/"), STR(ROUTING_PLATFORM), STR_EMPTY);
+    place->vendor = inapp_vendor(vendors->parts.bus);
+    return place;
+}
+
 static double read_down(void *ctx)
 {
     const Vendors *vendors = ctx;
@@ -594,6 +603,7 @@ Vendors *vendors_new(const VendorsParts *parts, Error *err)
     }
     vendors->open = 1;
     vendors->smtp = open_smtp(vendors);
+    vendors->inapp = parts->bus != NULL ? open_inapp(vendors) : NULL;
     return vendors;
 }
 

@@ -51,7 +51,8 @@ RoutingFacts vendor_doubt_facts(
 static bool has_another(Vendors *vendors, const RouteChoice *choice, const VendorPlace *place)
 {
     for (size_t i = 0; i < choice->all; i++) {
-        const VendorPlace *other = vendors_place_in_use(vendors, choice->picks[i].credential);
+        const RoutePick *pick = &choice->picks[i];
+        const VendorPlace *other = vendors_place_in_use(vendors, pick->vendor, pick->credential);
         if (other != NULL && other != place) {
             return true;
         }

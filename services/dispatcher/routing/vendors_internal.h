@@ -14,10 +14,10 @@ enum { VENDOR_REASON_MAX = 200 };
 struct VendorPlace {
     Vendors *vendors;
     Vendor vendor;
-    HttpVendor *http; // NULL: smtp
+    HttpVendor *http; // NULL: smtp, inapp
     const VendorApi *api;
     char *owner;      // the tenant whose credential it is, or "platform"
-    char *credential; // "" of smtp
+    char *credential; // "" of smtp and inapp
     char *limit;      // key of its limits, which all dispatchers share
     Breaker breaker;
     int64_t quota_per_s, quota_per_day; // as the vendor says; 0: none
@@ -59,6 +59,7 @@ struct Vendors {
     Map *known;              // "<tenant>/<key>" of the routes, for a gauge
     Map *entries;            // "<tenant>/<channel>_<vendor>" -> VendorEntry
     VendorPlace *smtp;
+    VendorPlace *inapp; // NULL: without NATS
     bool draining, stopping;
     size_t open; // HTTP vendors, entries on the way to CONFIG, and one for the rest
     void (*on_stopped)(void *ctx);
@@ -66,8 +67,9 @@ struct Vendors {
 };
 
 // vendors.c
-// Whose credential is used; the one before it while this one is refused. NULL: there is no room.
-VendorPlace *vendors_place_in_use(Vendors *vendors, const CredentialEntry *entry);
+// Whose credential is used; the one before it while this one is refused. entry NULL: the one of
+// `vendor`, which has none. NULL: there is no room.
+VendorPlace *vendors_place_in_use(Vendors *vendors, Str vendor, const CredentialEntry *entry);
 
 // vendors_probe.c
 bool vendors_wants_probe(const VendorPlace *place, int64_t now_us);

@@ -17,7 +17,7 @@ static const VendorEntry *entry_of(const Vendors *vendors, Str tenant, const Ven
 {
     char key[CHANNEL_HEALTH_KEY_SIZE];
     char name[2 * CHANNEL_HEALTH_KEY_SIZE];
-    Channel channel = place->api != NULL ? place->api->channel : CHANNEL_EMAIL;
+    Channel channel = routing_vendor_channel(str_from(place->vendor.name));
     if (!channel_health_key(key, channel, str_from(place->vendor.name))) {
         return NULL;
     }

@@ -44,7 +44,7 @@ static json_t *tell(
     if (account != NULL && (call->operates || strcmp(account->tenant, ROUTING_PLATFORM) != 0)) {
         (void)json_object_set_new(object, "credential", json_string(account->name));
     }
-    bool carries = account != NULL || strcmp(vendor, ROUTING_SMTP) == 0;
+    bool carries = account != NULL || routing_is_own(str_from(vendor));
     (void)json_object_set_new(
         object, "usable", json_boolean(carries && status <= CHANNEL_DEGRADED));
     if (health != NULL && status != CHANNEL_ACTIVE) {
@@ -91,6 +91,7 @@ static void get_channels(ApiCall *call)
 {
     json_t *list = json_array();
     add_vendor(call, list, ROUTING_SMTP);
+    add_vendor(call, list, ROUTING_INAPP);
     for (size_t i = 0; vendor_at(i) != NULL; i++) {
         add_vendor(call, list, vendor_at(i)->name);
     }

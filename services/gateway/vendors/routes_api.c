@@ -84,7 +84,7 @@ static void add_warnings(const VendorsApi *vendors, const RouteEntry *route, jso
         const CredentialEntry *account = routes_account(
             vendors->routes, str_from(route->tenant), str_from(one->vendor),
             str_from(one->credential));
-        if (strcmp(one->vendor, ROUTING_SMTP) != 0 && account == NULL) {
+        if (!routing_is_own(str_from(one->vendor)) && account == NULL) {
             (void)json_array_append_new(
                 warnings,
                 json_sprintf(

@@ -24,10 +24,21 @@ static void finish(GateRun *run, const Error *err)
 
 // ---- who it is for ----
 
+// Every recipient has an inbox: without an in-app address of their own it is named by their id.
+static bool is_own_inbox(const Notice *notice)
+{
+    const Request *request = &notice->request;
+    return request->channel == CHANNEL_INAPP && request->to.len == 0 && notice->record != NULL &&
+           !notice->record->addresses[CHANNEL_INAPP].there;
+}
+
 // An address that the caller gave wins over the recipient's own.
 static void find_address(const GateRun *run, Notice *notice)
 {
-    const Request *request = &notice->request;
+    Request *request = &notice->request;
+    if (is_own_inbox(notice)) {
+        request->to = request->recipient_id;
+    }
     notice->has_address = request->to.len > 0;
     notice->sealed = STR_EMPTY;
     if (notice->has_address) {

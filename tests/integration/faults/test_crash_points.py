@@ -78,6 +78,7 @@ HOW = {
     "dispatcher.taken_over": [How("single", after="dispatcher.claimed")],
     "dispatcher.late_noted": [How("callback")],
     "dispatcher.released": [How(drain=True)],
+    "inapp.stored": [How("inapp")],
     "smtp.answered": [How("single"), How("retry"), How("rejected")],
     "digest-flusher": [How("scheduled")],
     "digest-flusher:worker.letter_stored": [How("poison.deferred")],
@@ -96,7 +97,8 @@ HOW = {
        for service, kind in {"ingest": "command", "renderer": "batch", "dispatcher": "single", "digest-flusher": "scheduled",
                              "webhook-receiver": "callback", "gateway": "tenant"}.items()},
 }
-SENDING = {"dispatcher.claimed", "dispatcher.taken_over", "dispatcher.released", "smtp.enveloped", "smtp.dot_written", "smtp.answered"}
+SENDING = {"dispatcher.claimed", "dispatcher.taken_over", "dispatcher.released", "smtp.enveloped", "smtp.dot_written", "smtp.answered",
+           "inapp.stored"}
 TWICE = {"dispatcher.released", "smtp.dot_written", "smtp.answered"}  # of these: the vendor may have the mail
 
 # Of mails with a route: test_crash_vendors.py.
@@ -147,11 +149,12 @@ def uninterrupted(bench):
     seen = run.observe()
     ends = {kind: {dict(row)["status"] for row in rows} for kind, rows in seen["history"].items()}
     assert ends == {"called": {"opened"}, "returned": {"bounced"}, "single": {"sent"}, "batch": {"sent"}, "campaign": {"sent"}, "chosen": {"sent"}, "scheduled": {"sent"}, "retry": {"sent"}, "rejected": {"failed"},
-                    "endless": {"failed"}, "command": {"sent"}, "item": {"superseded"}, "digest": {"sent"}, "resend": {"sent"}}
+                    "inapp": {"sent"}, "endless": {"failed"}, "command": {"sent"}, "item": {"superseded"}, "digest": {"sent"}, "resend": {"sent"}}
     assert {kind: len(rows) for kind, rows in seen["ledger"].items()} == {
-        "called": 1, "returned": 1, "single": 1, "batch": 3, "campaign": 3, "chosen": 3, "scheduled": 2, "retry": 2, "rejected": 1, "command": 1, "digest": 1, "resend": 3}
+        "called": 1, "returned": 1, "single": 1, "batch": 3, "campaign": 3, "chosen": 3, "scheduled": 2, "retry": 2, "rejected": 1, "inapp": 1, "command": 1, "digest": 1, "resend": 3}
     assert sorted(stage for stage, _, _ in seen["letters"].elements()) == sorted(
         ["ingest", "gateway", "renderer", "dispatcher", "digest-flusher", "webhook-receiver", "archiver", "archiver", "dispatcher", "renderer"])  # the last: what failed
+    assert seen["feed"] == {("inapp", "item"): 1}
     assert seen["tenant"] == ("Inn", "eu", True)
     assert seen["people"] == {"recipients": 1, "addresses": 1} and seen["asset"] == {"shown": True, "listed": True}
     assert sum(run.mails.values()) == 18 and sum(run.unknown.values()) == 0
@@ -244,7 +247,7 @@ def difference(expected, seen):
 
 
 def check_mails(run, point, how):
-    due = {i: 0 if run.kind_of(i) in ("rejected", "endless", "item") else 1 for i in run.mails}
+    due = {i: 0 if run.kind_of(i) in ("rejected", "inapp", "endless", "item") else 1 for i in run.mails}
     doubled = {i for i, count in run.mails.items() if count != due[i]}
     unknown = {i for i, count in run.unknown.items() if count > 0}
     if point in SENDING:

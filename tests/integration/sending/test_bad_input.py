@@ -37,7 +37,7 @@ BAD_REQUESTS = [
     ("missing variable", {**GOOD, "variables": {"plan": "gold"}}, 422, "variables.name", "template 'welcome'"),
     ("variable that is null", {**GOOD, "variables": {"name": None}}, 422, "variables.name", "required"),
     ("no variables in an array", [GOOD, {"to": "a@example.com", "template": "welcome"}], 422, "notifications[1].variables.name", "1.0.0"),
-    ("channel without a vendor", {**GOOD, "to": "token", "channel": "push"}, 422, "channel", "it delivers email, sms"),
+    ("channel without a vendor", {**GOOD, "to": "token", "channel": "push"}, 422, "channel", "it delivers email, sms, inapp"),
     ("third of an array", [GOOD, GOOD, {**GOOD, "to": 7}], 422, "notifications[2].to", ""),
 ]
 

@@ -8,7 +8,7 @@ import uuid
 from tests.integration.sending.test_templates import locale
 from tests.integration.sending.test_triggers import call, new_type
 
-WARNING = "no vendor delivers '{}' (STENTOR_INGEST_CHANNELS: email, sms)"
+WARNING = "no vendor delivers '{}' (STENTOR_INGEST_CHANNELS: email, sms, inapp)"
 
 
 def warnings(answer, channel):
@@ -43,6 +43,6 @@ def test_template_put_warns_of_it_until_the_version_is_archived(pipeline, tmp_pa
 
 def test_a_batch_and_a_request_for_it_are_refused(pipeline):
     done = pipeline.run_cli("batch", "create", "--name", "spring", "--template", "welcome", "--channel", "voice")
-    assert done.returncode == 2 and "'voice' is not delivered by this installation; it delivers email, sms" in done.stderr, done.stderr
+    assert done.returncode == 2 and "'voice' is not delivered by this installation; it delivers email, sms, inapp" in done.stderr, done.stderr
     status, _, problem = pipeline.post({"to": "+4915112345678", "channel": "voice", "template": "welcome", "variables": {"name": "Alice"}})
     assert (status, problem["field"]) == (422, "channel"), problem

@@ -238,8 +238,10 @@ static void an_sms_without_a_route_goes_to_whom_there_is_a_credential_for(void *
     RouteChoice choice;
     routes_choose(world->routes, &question, &choice);
     assert_true(choice.route == NULL && choice.implied && choice.count == 0);
+    ChannelSet inbox = 1U << CHANNEL_INAPP; // always there
     assert_int_equal(
-        routes_channels(world->routes, STR("acme"), 1U << CHANNEL_EMAIL), 1U << CHANNEL_EMAIL);
+        routes_channels(world->routes, STR("acme"), 1U << CHANNEL_EMAIL),
+        1U << CHANNEL_EMAIL | inbox);
     CredentialEntry *twilio = new_credential(world, "platform", "twilio", "main");
     twilio->key_id = pb_borrow("AC01");
     put_credential(world, twilio);
@@ -248,10 +250,10 @@ static void an_sms_without_a_route_goes_to_whom_there_is_a_credential_for(void *
     assert_int_equal(choice.count, 1);
     assert_true(str_eq(choice.picks[0].vendor, STR("twilio")));
     assert_string_equal(choice.picks[0].credential->tenant, "platform");
-    ChannelSet both = 1U << CHANNEL_EMAIL | 1U << CHANNEL_SMS;
+    ChannelSet both = 1U << CHANNEL_EMAIL | 1U << CHANNEL_SMS | inbox;
     assert_int_equal(routes_channels(world->routes, STR("acme"), 0), both);
-    assert_int_equal(routes_channels(world->routes, STR("other"), 0), 1U << CHANNEL_SMS);
-    assert_int_equal(routes_channels(NULL, STR("other"), 2), 2);
+    assert_int_equal(routes_channels(world->routes, STR("other"), 0), 1U << CHANNEL_SMS | inbox);
+    assert_int_equal(routes_channels(NULL, STR("other"), 2), 2 | inbox);
     question.channel = CHANNEL_EMAIL;
     routes_choose(world->routes, &question, &choice);
     assert_true(!choice.implied && choice.count == 0);
@@ -606,6 +608,34 @@ static void a_wrong_route_is_refused_with_its_field_and_the_earlier_one_stays(vo
     assert_non_null(routes_get(world->routes, TENANT, STR("r")));
 }
 
+static void in_app_has_the_inbox_without_route_and_credential(void **state)
+{
+    World *world = *state;
+    RouteChoice choice;
+    RouteQuestion question = {
+        .tenant = TENANT,
+        .channel = CHANNEL_INAPP,
+        .category = CATEGORY_TRANSACTIONAL,
+        .notification_id = STR("ntf_1"),
+    };
+    assert_true(channel_set_has(routes_channels(world->routes, TENANT, 0), CHANNEL_INAPP));
+    routes_choose(world->routes, &question, &choice);
+    assert_true(choice.implied && choice.count == 1 && choice.picks[0].credential == NULL);
+    assert_true(str_eq(choice.picks[0].vendor, STR("inapp")));
+    assert_int_equal(choice.rules.unknown, ROUTING_RESEND);
+    RouteEntry *route = new_route(world, "acme", "inbox");
+    route->channel = STENTOR__V1__CHANNEL__CHANNEL_INAPP;
+    add(world, route, "inapp", 0, 0);
+    put_good(world, route);
+    routes_choose(world->routes, &question, &choice);
+    assert_true(choice.route != NULL && choice.count == 1);
+    question.channel = CHANNEL_PUSH;
+    routes_choose(world->routes, &question, &choice);
+    assert_int_equal(choice.count, 0);
+    route->vendors[0]->credential = pb_borrow("main");
+    refuse(world, route, "vendors[0].credential: inapp has none");
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -616,6 +646,7 @@ int main(void)
         TEST(a_route_s_rules_are_those_of_the_mail),
         TEST(an_sms_without_a_route_goes_to_whom_there_is_a_credential_for),
         TEST(a_push_goes_to_the_vendor_of_its_address_only),
+        TEST(in_app_has_the_inbox_without_route_and_credential),
         TEST(the_credential_promoted_last_is_the_active_one),
         TEST(the_tenant_s_own_credential_comes_before_the_platform_s),
         TEST(weights_share_the_mails_of_a_step_and_each_mail_keeps_its_order),
