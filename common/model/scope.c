@@ -26,6 +26,8 @@ static const char *const scope_names[SCOPE_COUNT] = {
     [SCOPE_TRIGGERS_WRITE]       = "triggers:write",
     [SCOPE_TENANT_READ]          = "tenant:read",
     [SCOPE_TENANT_WRITE]         = "tenant:write",
+    [SCOPE_SUBSCRIPTIONS_READ]   = "subscriptions:read",
+    [SCOPE_SUBSCRIPTIONS_WRITE]  = "subscriptions:write",
     [SCOPE_KEYS_MANAGE]          = "keys:manage",
     [SCOPE_TENANTS_OPERATE]      = "tenants:operate",
 };
@@ -33,7 +35,7 @@ static const char *const scope_names[SCOPE_COUNT] = {
 #define READ_ALL                                                                                   \
     (SCOPE_BIT(SCOPE_NOTIFICATIONS_READ) | SCOPE_BIT(SCOPE_BATCHES_READ) |                         \
      SCOPE_BIT(SCOPE_TEMPLATES_READ) | SCOPE_BIT(SCOPE_RECIPIENTS_READ) | SCOPE_BIT(SCOPE_SUPPRESSIONS_READ) |                       \
-     SCOPE_BIT(SCOPE_TRIGGERS_READ) | SCOPE_BIT(SCOPE_TENANT_READ))
+     SCOPE_BIT(SCOPE_TRIGGERS_READ) | SCOPE_BIT(SCOPE_TENANT_READ) | SCOPE_BIT(SCOPE_SUBSCRIPTIONS_READ))
 
 static const struct Set {
     const char *name;
@@ -43,7 +45,8 @@ static const struct Set {
                  SCOPE_BIT(SCOPE_BATCHES_WRITE)},
     {"read", READ_ALL},
     {"manage", READ_ALL | SCOPE_BIT(SCOPE_TEMPLATES_WRITE) | SCOPE_BIT(SCOPE_RECIPIENTS_WRITE) | SCOPE_BIT(SCOPE_SUPPRESSIONS_WRITE) |
-                   SCOPE_BIT(SCOPE_TRIGGERS_WRITE) | SCOPE_BIT(SCOPE_TENANT_WRITE)},
+                   SCOPE_BIT(SCOPE_TRIGGERS_WRITE) | SCOPE_BIT(SCOPE_TENANT_WRITE) |
+                   SCOPE_BIT(SCOPE_SUBSCRIPTIONS_WRITE)},
     {"admin", SCOPE_ALL},
     {"operator", SCOPE_ALL | SCOPE_BIT(SCOPE_KEYS_MANAGE) | SCOPE_BIT(SCOPE_TENANTS_OPERATE)},
 };

@@ -30,6 +30,8 @@ typedef enum Scope {
     SCOPE_TRIGGERS_WRITE,
     SCOPE_TENANT_READ,
     SCOPE_TENANT_WRITE,
+    SCOPE_SUBSCRIPTIONS_READ,  // webhook endpoints and what was delivered to them
+    SCOPE_SUBSCRIPTIONS_WRITE, // where the tenant's events go
     // Named by themselves only: neither `admin` nor a key without names has them.
     SCOPE_KEYS_MANAGE,     // of keys that may no more than this one
     SCOPE_TENANTS_OPERATE, // the operator: any tenant, and what only the operator sets; of a key of

@@ -30,6 +30,10 @@ static const struct {
     {"published_by",                "by"},
     {"fallback_locales",            "fallback"},
     {"body",                        "file"},
+    {"target_url",                  "url"},
+    {"events",                      "event"},
+    {"categories",                  "category"},
+    {"overlap_s",                   "grace"},
 };
 // clang-format on
 
@@ -83,7 +87,8 @@ const char *api_field_option(const Command *command, Str field, Arena *arena)
         return arena_printf(arena, "--var " STR_FMT, STR_ARG(name));
     }
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
-        if (str_eq(own, str_from(aliases[i].field)) &&
+        Str known = str_from(aliases[i].field);
+        if ((str_eq(own, known) || str_eq(outermost(own), known)) &&
             has_option(command, str_from(aliases[i].option))) {
             return arena_printf(arena, "--%s", aliases[i].option);
         }

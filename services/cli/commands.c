@@ -325,6 +325,31 @@ const Command commands[] = {
     {"mail-domain list", "", 0, 0, "json", "list the domains that mails of the tenant are from, with their keys", cmd_mail_domain_list, NULL},
     {"mail-domain show", "DOMAIN", 1, 1, "json", "show what mails from the domain carry, and where DNS holds its public keys", cmd_mail_domain_show, NULL},
     {"mail-domain delete", "DOMAIN", 1, 1, "json", "mails from the domain are not signed here any more", cmd_mail_domain_delete, NULL},
+    {"webhook create", "", 0, 0,
+     "name=! url=! event= channel= category= rate-per-s= in-flight= disable-after= in-order idempotency-key= json",
+     "post a tenant's events to an address, signed (Standard Webhooks); prints the secret that verifies them, this once\n"
+     "  --name TEXT          for those who look after it\n"
+     "  --url URL            https://, and only public addresses\n"
+     "  --event NAME         repeatable: notification.delivered ..., notification.* (default: all)\n"
+     "  --channel NAME, --category NAME   repeatable: only of these (default: all)\n"
+     "  --rate-per-s N, --in-flight N     at most so many a second (default 25), on their way at once (8)\n"
+     "  --disable-after N    failures in a row, from which on it is disabled (20)\n"
+     "  --in-order           events of one notification one after the other\n"
+     "  --idempotency-key TEXT   repeated with the same request, it gets the same answer; for a day with the secret",
+     cmd_webhook_create, NULL},
+    {"webhook put", "ID", 1, 1, "name=! url=! event= channel= category= rate-per-s= in-flight= disable-after= in-order json",
+     "change a webhook; what is not given gets its default. State and secrets stay\n"
+     "  --name TEXT, --url URL, --event NAME, --channel NAME, --category NAME   as for create\n"
+     "  --rate-per-s N, --in-flight N, --disable-after N, --in-order   as for create", cmd_webhook_put, NULL},
+    {"webhook list", "", 0, 0, "json", "list the tenant's webhooks", cmd_webhook_list, NULL},
+    {"webhook show", "ID", 1, 1, "json", "show a webhook: what it gets, its state, when its secrets were made", cmd_webhook_show, NULL},
+    {"webhook rotate", "ID", 1, 1, "grace= idempotency-key= json",
+     "make a new secret and print it; both sign for a while\n"
+     "  --grace SPAN             how long: 0s, 30m, 24h (default), 7d\n"
+     "  --idempotency-key TEXT   repeated within a day, it gets the same secret", cmd_webhook_rotate, NULL},
+    {"webhook enable", "ID", 1, 1, "json", "post to it again; what failed meanwhile is not posted by itself", cmd_webhook_enable, NULL},
+    {"webhook disable", "ID", 1, 1, "reason= json", "post nothing to it until it is enabled\n  --reason TEXT   for those who ask why", cmd_webhook_disable, NULL},
+    {"webhook delete", "ID", 1, 1, "json", "delete a webhook with its secrets", cmd_webhook_delete, NULL},
     {"route put", "KEY", 1, 1,
      "file= vendor= fallback= channel= category= domain= country= fallback-on= unknown= position= max-vendors= settle-ms= disabled json",
      "say which vendors take a tenant's notifications; STENTOR_TENANT=platform: of every tenant without a route of its own\n"

@@ -18,6 +18,7 @@
 #include "services/gateway/preferences/preferences_public.h"
 #include "services/gateway/recipients/recipients_api.h"
 #include "services/gateway/scheduled/scheduled_api.h"
+#include "services/gateway/subscriptions/subscriptions_api.h"
 #include "services/gateway/suppressions/link_revocations_api.h"
 #include "services/gateway/suppressions/suppressions_api.h"
 #include "services/gateway/suppressions/suppressions_list.h"
@@ -46,6 +47,8 @@ typedef struct GatewayOptions {
     const char *channels;
     const char *tenant_members;
     const char *public_url;
+    const char *webhook_addresses;
+    const char *webhook_dns;
     StorageOptions storage;
     HttpLimits limits;
 } GatewayOptions;
@@ -81,6 +84,7 @@ typedef struct Gateway {
     InboundKeysApi inbound_keys;
     MailDomainsApi *mail_domains;
     VendorsApi vendors;
+    SubscriptionsApi subscriptions;
     Assets *assets;
     AssetObjects *objects;
     AssetsApi assets_api;
@@ -122,6 +126,12 @@ static const Option OPTIONS[] = {
     {PUBLIC_URL_OPTION, OPTION_TEXT, offsetof(GatewayOptions, public_url),
      "", 0, 0, false,
      "the same as the renderer's: public address of the API, for previews of template assets and their `url`"},
+    {"STENTOR_WEBHOOK_ADDRESSES", OPTION_TEXT, offsetof(GatewayOptions, webhook_addresses),
+     "", 0, 0, false,
+     "where tenants' webhooks may go besides public addresses: private, loopback, or both with a ','"},
+    {"STENTOR_WEBHOOK_DNS", OPTION_TEXT, offsetof(GatewayOptions, webhook_dns),
+     "", 0, 0, false,
+     "name servers that are asked for their names, 192.0.2.1:53,192.0.2.2; empty: the system's"},
     STORAGE_ROWS(GatewayOptions, "no template assets"),
     HTTP_LIMIT_ROWS("STENTOR_GATEWAY", GatewayOptions),
     {"STENTOR_INGEST_CHANNELS", OPTION_TEXT, offsetof(GatewayOptions, channels),
@@ -146,6 +156,9 @@ static void on_entry_taken(void *ctx, Str kind, Str tenant, Str key, const BusMe
         notification_api_changed(&g->notifications, key, message->payload);
     } else if (str_eq(kind, STR(MAIL_DOMAIN_KIND))) {
         mail_domains_api_changed(g->mail_domains, tenant, key, message->payload, message->sequence);
+    } else if (str_eq(kind, STR(WEBHOOK_KIND))) {
+        subscriptions_api_changed(
+            &g->subscriptions, tenant, key, message->payload, message->sequence);
     } else if (str_eq(kind, STR(LINK_REVOCATION_KIND))) {
         Error err = {0}; // config_entry.h believes it, so there is none
         (void)link_revocations_put(g->revoked, tenant, key, message->payload, &err);
@@ -190,12 +203,13 @@ static void advance_stop(Gateway *g)
     // A connection from before the stop may still bring its last request.
     if (g->phase == PHASE_DRAINING && g->closing == 0 && http_server_idle(g->server)) {
         g->phase = PHASE_FREEING;
-        g->closing = 5;
+        g->closing = 6;
         asset_objects_close(g->objects, on_part_closed, g);
         attachment_places_close(g->places, on_part_closed, g);
         people_wait_free(g->wait, on_part_closed, g);
         configured_stop(&g->configured, on_part_closed, g);
         http_server_free(g->server, on_part_closed, g);
+        dns_free(g->subscriptions.target.dns, on_part_closed, g);
     }
     if (g->phase == PHASE_FREEING && g->closing == 0 && g->suppressions.reading == 0) {
         g->phase = PHASE_STOPPED;
@@ -289,6 +303,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     g->mail_domains = mail_domains_api_new(bus);
     mail_domains_api_add(&g->api, g->mail_domains);
     vendors_api_add(&g->api, &g->vendors);
+    subscriptions_api_add(&g->api, &g->subscriptions);
     build_files(g, o);
 }
 
@@ -315,6 +330,7 @@ static void build_parts(Gateway *g, const TenantMembers *members)
     DbPool *pool = service_pool(g->service);
     api_metrics_init(&g->metrics, service_metrics(g->service), "stentor_gateway_refused_total");
     vendors_api_init(&g->vendors, bus);
+    subscriptions_api_init(&g->subscriptions, bus, pool, service_master_key(g->service));
     g->configured.on_taken = on_entry_taken;
     g->configured.ctx = g;
     configured_init(&g->configured, bus, service_metrics(g->service), "gateway");
@@ -376,8 +392,24 @@ static void on_objects_closed(void *ctx)
     asset_objects_free(ctx);
 }
 
-// What an option can make fail; nothing is handled before the loop runs.
-static bool open_server(Gateway *g, const GatewayOptions *o, Error *err)
+static void on_dns_closed(void *ctx)
+{
+    (void)ctx;
+}
+
+// Where tenants' webhooks may go.
+static bool open_target(
+    SubscriptionTarget *target, const GatewayOptions *o, uv_loop_t *loop, Error *err)
+{
+    target->guard = (HttpGuard){.tenant = true};
+    if (!guard_allow(&target->guard, str_from(o->webhook_addresses), err)) {
+        return error_wrap(err, "STENTOR_WEBHOOK_ADDRESSES");
+    }
+    target->dns = dns_new(loop, o->webhook_dns[0] != '\0' ? o->webhook_dns : NULL, err);
+    return target->dns != NULL || error_wrap(err, "STENTOR_WEBHOOK_DNS");
+}
+
+static bool open_parts(Gateway *g, const GatewayOptions *o, Error *err)
 {
     uv_loop_t *loop = service_loop(g->service);
     HttpServerOptions http = {
@@ -406,6 +438,20 @@ static bool open_server(Gateway *g, const GatewayOptions *o, Error *err)
         attachment_places_close(g->places, on_places_closed, g->places);
     }
     return g->server != NULL;
+}
+
+// What an option can make fail; nothing is handled before the loop runs.
+static bool open_server(Gateway *g, const GatewayOptions *o, Error *err)
+{
+    SubscriptionTarget *target = &g->subscriptions.target;
+    if (!open_target(target, o, service_loop(g->service), err)) {
+        return false;
+    }
+    bool ok = open_parts(g, o, err);
+    if (!ok) {
+        dns_free(target->dns, on_dns_closed, NULL);
+    }
+    return ok;
 }
 
 static bool start(Service *service, const void *options, void **ret_state, Error *err)
@@ -455,6 +501,7 @@ static void free_gateway(void *state)
     asset_objects_free(g->objects);
     attachment_places_free(g->places);
     vendors_api_done(&g->vendors);
+    subscriptions_api_done(&g->subscriptions);
     free_assets(g);
     free(g);
 }

@@ -22,7 +22,7 @@ static const NatsRights rights[] = {
     // The gateway writes configuration and recipients, and nothing that becomes a mail. It reads tenants' events.
     {"stentor-gateway",
      "ppl.* cfg.suppression.> cfg.trigger.> cfg.resolver.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> cfg.asset.> "
-     "cfg.mail_domain.> cfg.revocation.> cfg.route.> cfg.credential.> cfg.channel_health.*.* "
+     "cfg.mail_domain.> cfg.revocation.> cfg.route.> cfg.credential.> cfg.channel_health.*.* cfg.webhook.*.* "
      "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
      "ntf.dead.gateway.* ntf.inhand.gateway.* feed.* ntf.status.*.inapp.*",
      "EVENTS", "CONFIG IN_HAND FEED", NULL},

@@ -107,6 +107,8 @@ CALLS = [
     ("PUT", "/v1/triggers/t1", {}, "triggers:write"),
     ("GET", "/v1/tenant", None, "tenant:read"),
     ("PUT", "/v1/tenant", {}, "tenant:write"),
+    ("GET", "/v1/subscriptions", None, "subscriptions:read"),
+    ("POST", "/v1/subscriptions", {}, "subscriptions:write"),
 ]
 
 
