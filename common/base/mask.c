@@ -45,9 +45,15 @@ static Str first_three(Str local)
     return str_slice(local, 0, at);
 }
 
+// An incoming URL of a chat service is a secret: nothing behind its begin is shown.
+static bool is_url(Str address)
+{
+    return str_starts(address, STR("https://")) || str_starts(address, STR("http://"));
+}
+
 static void put_mask(Out *out, Str address)
 {
-    size_t at = last_at_sign(address);
+    size_t at = is_url(address) ? address.len : last_at_sign(address);
     put(out, first_three(str_slice(address, 0, at)));
     put(out, STR("***"));
     put(out, str_slice(address, at, address.len));

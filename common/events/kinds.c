@@ -67,8 +67,9 @@ const ProtobufCMessageDescriptor *event_type_of_content(Channel channel)
         return &stentor__v1__inapp_content__descriptor;
     case CHANNEL_VOICE:
         return &stentor__v1__voice_content__descriptor;
-    case CHANNEL_NONE:
     case CHANNEL_WEBHOOK:
+        return &stentor__v1__webhook_content__descriptor;
+    case CHANNEL_NONE:
     case CHANNEL_COUNT:
         break;
     }

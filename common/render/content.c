@@ -388,6 +388,17 @@ static bool write_card(const Writing *writing, RenderFailure *failure)
     return check_data(&draft->data, failure);
 }
 
+static bool write_webhook(const Writing *writing, RenderFailure *failure)
+{
+    Draft *draft = writing->draft;
+    if (!render_part(writing, "text", writing->locale->text, &draft->text, failure) ||
+        !render_part(writing, "data", writing->locale->data, &draft->data, failure)) {
+        return false;
+    }
+    clean(&draft->text);
+    return check_data(&draft->data, failure);
+}
+
 static bool write_whatsapp(const Writing *writing, RenderFailure *failure)
 {
     const CompiledLocale *locale = writing->locale;
@@ -461,6 +472,7 @@ bool render_content(
         clean(&draft->text);
         return true;
     case CHANNEL_WEBHOOK:
+        return write_webhook(&writing, failure);
     case CHANNEL_NONE:
     case CHANNEL_COUNT:
         break;

@@ -209,6 +209,15 @@ static bool pack_inapp(const Job *job, Draft *draft, Str *ret_bytes, Error *err)
     return event_pack(&content.base, job->arena, ret_bytes, err);
 }
 
+static bool pack_webhook(const Job *job, Draft *draft, Str *ret_bytes, Error *err)
+{
+    Stentor__V1__WebhookContent content;
+    stentor__v1__webhook_content__init(&content);
+    content.text = pb_borrow(buf_c(&draft->text));
+    content.data_json = pb_borrow(buf_c(&draft->data));
+    return event_pack(&content.base, job->arena, ret_bytes, err);
+}
+
 static bool pack_whatsapp(
     const Job *job, const char *locale, Draft *draft, Str *ret_bytes, Error *err)
 {
@@ -255,6 +264,7 @@ static bool pack_content(
     case CHANNEL_VOICE:
         return pack_voice(job, locale, draft, ret_bytes, err);
     case CHANNEL_WEBHOOK:
+        return pack_webhook(job, draft, ret_bytes, err);
     case CHANNEL_NONE:
     case CHANNEL_COUNT:
         break;

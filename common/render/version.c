@@ -98,6 +98,8 @@ static bool check_parts(Channel channel, const Stentor__V1__LocaleVariant *varia
             has(variant->reference) || has(variant->text) ? NULL : "neither reference nor text";
         break;
     case CHANNEL_WEBHOOK:
+        missing = has(variant->text) || has(variant->data) ? NULL : "neither text nor data";
+        break;
     case CHANNEL_NONE:
     case CHANNEL_COUNT:
         missing = "a channel that has no templates";

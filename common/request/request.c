@@ -124,9 +124,6 @@ static bool check_kind(Request *request, FieldError *err)
     if (channel_name(request->channel)[0] == '\0') {
         return field_error(err, "channel", "not a channel");
     }
-    if (request->channel == CHANNEL_WEBHOOK) {
-        return field_error(err, "channel", "'webhook' is for subscriptions, not for requests");
-    }
     if (request->priority == PRIORITY_NONE) {
         request->priority = PRIORITY_NORMAL;
         request->priority_unsaid = true;

@@ -597,3 +597,29 @@ void routes_choose(const Routes *routes, const RouteQuestion *question, RouteCho
     draw_ranks(candidates, count, question->notification_id);
     pick(route->max_vendors, question, candidates, count, ret);
 }
+
+// ---- which addresses ----
+
+bool routes_takes(
+    const Routes *routes, Str tenant, Channel channel, Str address, char reason[ROUTES_REASON_SIZE])
+{
+    size_t used = 0;
+    bool picky = false; // does each vendor of the channel take some addresses only?
+    const VendorApi *api = NULL;
+    reason[0] = '\0';
+    for (size_t i = 0; (api = vendor_at(i)) != NULL; i++) {
+        if (api->channel != channel ||
+            routes_account(routes, tenant, str_from(api->name), STR_EMPTY) == NULL) {
+            continue;
+        }
+        if (api->takes == NULL || api->takes(address)) {
+            return true;
+        }
+        picky = true;
+        int wrote = snprintf(
+            reason + used, ROUTES_REASON_SIZE - used, "%s %s (%s)",
+            used == 0 ? "not an address of" : ",", api->name, api->addresses);
+        used = wrote > 0 && used + (size_t)wrote < ROUTES_REASON_SIZE ? used + (size_t)wrote : used;
+    }
+    return !picky;
+}

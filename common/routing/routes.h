@@ -38,6 +38,8 @@ bool routing_is_name(Str name, size_t max); // [a-z0-9_-]{1,max}
 
 // PERMANENT; the text begins with the field's name: "vendors[1].vendor: ...".
 bool route_check(const RouteEntry *route, Error *err);
+// Has its vendor a secret at all? Else it has no reference either.
+bool credential_has_secret(const CredentialEntry *credential);
 // All but the reference, which common/credential reads. PERMANENT likewise. Its base_url is one
 // that the guard of common/http/client lets pass, so a secret crosses no network in clear.
 bool credential_entry_check(const CredentialEntry *credential, Error *err);
@@ -99,6 +101,13 @@ typedef struct RouteQuestion {
     RouteStanding standing; // NULL: all are up
     void *ctx;
 } RouteQuestion;
+
+enum { ROUTES_REASON_SIZE = 160 };
+// Has the tenant a vendor that takes the address? false: *reason says which addresses have one. The
+// address itself is not in it.
+bool routes_takes(
+    const Routes *routes, Str tenant, Channel channel, Str address,
+    char reason[ROUTES_REASON_SIZE]);
 
 typedef struct RoutePick {
     Str vendor;

@@ -320,6 +320,12 @@ static bool check_needs(const CredentialEntry *credential, Error *err)
     return true;
 }
 
+bool credential_has_secret(const CredentialEntry *credential)
+{
+    const VendorApi *api = vendor_find(str_from(credential->vendor));
+    return api == NULL || !api->endpoint;
+}
+
 bool credential_entry_check(const CredentialEntry *credential, Error *err)
 {
     Str vendor = str_from(credential->vendor);
@@ -348,6 +354,12 @@ bool credential_entry_check(const CredentialEntry *credential, Error *err)
         str_has_control(str_from(credential->key_id))) {
         return error_set(
             err, ERROR_PERMANENT, "key_id: at most %d bytes on one line", SETTING_VALUE_MAX);
+    }
+    if (!credential_has_secret(credential) && credential->reference[0] != '\0') {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "reference: %s has no secret of its own: the recipient's address is one",
+            credential->vendor);
     }
     return check_settings(credential, err) && check_needs(credential, err);
 }

@@ -103,12 +103,22 @@ static const ChannelDefault CHANNEL_DEFAULTS[CHANNEL_COUNT] = {
 
 enum { SECURITY_SETTLE_MS = 10000 };
 
+// A chat message that comes twice is seen twice, which is better than an alert that is lost.
+static bool may_be_missed(Category category)
+{
+    return category == CATEGORY_REMINDER || category == CATEGORY_MARKETING ||
+           category == CATEGORY_SOCIAL;
+}
+
 static ChannelDefault default_of(Channel channel, Category category)
 {
     bool known = channel > CHANNEL_NONE && channel < CHANNEL_COUNT;
     ChannelDefault by_channel = CHANNEL_DEFAULTS[known ? channel : CHANNEL_NONE];
-    if (by_channel.unknown == ROUTING_RESEND) {
-        return by_channel; // the recipient sees one, however often it is sent
+    if (channel == CHANNEL_WEBHOOK && may_be_missed(category)) {
+        by_channel.unknown = ROUTING_PARK;
+    }
+    if (by_channel.unknown == ROUTING_RESEND || channel == CHANNEL_WEBHOOK) {
+        return by_channel; // push, in-app: the recipient sees one, however often it is sent
     }
     if (category == CATEGORY_SECURITY) {
         return (ChannelDefault){SECURITY_SETTLE_MS, ROUTING_RESEND_OR_FAILOVER};

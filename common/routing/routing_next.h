@@ -45,8 +45,9 @@ typedef struct RoutingRules {
 // fallback_on 0, UNSAID and settle_ms 0 stand for what a route does not say: fallback_on unsent,
 // config, elsewhere and open; unknown by category (security: resend or fail over after 10 s;
 // marketing and social: settle, then count as sent; others: settle, then park an e-mail, fail over
-// an SMS, a WhatsApp message or a call), but push, in-app and webhook: resend, for the recipient
-// sees one; settle e-mail 120 s, SMS, WhatsApp and voice 30 s, others 0.
+// an SMS, a WhatsApp message or a call), but push and in-app: resend, for the recipient sees one;
+// webhook: resend, but park reminders, marketing and social; settle e-mail 120 s, SMS, WhatsApp and
+// voice 30 s, others 0.
 RoutingRules routing_rules(
     Channel channel, Category category, unsigned fallback_on, RoutingUnknown unknown,
     int64_t settle_ms);

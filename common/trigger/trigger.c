@@ -80,11 +80,8 @@ static bool check_anchor(const Trigger *t, FieldError *err)
 
 static bool check_channel(const Trigger *t, FieldError *err)
 {
-    if (t->channel != 0 && channel_name((Channel)t->channel)[0] == '\0') {
-        return field_error(err, "channel", "not a channel");
-    }
-    return t->channel != STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK ||
-           field_error(err, "channel", "'webhook' is for subscriptions, not for triggers");
+    return t->channel == 0 || channel_name((Channel)t->channel)[0] != '\0' ||
+           field_error(err, "channel", "not a channel");
 }
 
 static bool check_category(const Trigger *t, FieldError *err)

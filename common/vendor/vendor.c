@@ -3,6 +3,7 @@
 
 #include "common/http/client/http_client.h"
 #include "common/vendor/apns/apns.h"
+#include "common/vendor/chat/chat.h"
 #include "common/vendor/fcm/fcm.h"
 #include "common/vendor/mailgun/mailgun.h"
 #include "common/vendor/meta/meta.h"
@@ -29,6 +30,9 @@ static const VendorApi *const vendors[] = {
     &webpush_api,
     &telnyx_api,
     &meta_api,
+    &slack_api,
+    &discord_api,
+    &teams_api,
 };
 // clang-format on
 

@@ -159,8 +159,9 @@ typedef struct VendorApi {
     int (*asked)(const VendorAnswer *answer, const VendorMail *mail, Arena *arena, SendResult *ret);
     // Is it an address of this vendor's? It never gets another's. NULL: each of its channel is.
     bool (*takes)(Str address);
-    bool http2;    // spoken by common/http2
-    bool document; // its secret is a text of several lines: a key as PEM, JSON
+    const char *addresses; // with `takes`: what they look like, for callers
+    bool http2;            // spoken by common/http2
+    bool document;         // its secret is a text of several lines: a key as PEM, JSON
     // Vendors whose secret only makes what authorizes: `sign` makes it here, for one origin when
     // `audience` says one; `grant` is the call that asks for it, `granted` reads its answer (false:
     // there is none in it). NULL: the secret itself authorizes.
@@ -175,6 +176,9 @@ typedef struct VendorApi {
     // The bearer was refused, nothing else: with a new one the same request may be sent again.
     bool (*stale)(const VendorAnswer *answer, Arena *arena);
     const VendorReason *reasons; // NULL: its codes say no more than their class
+    // The address is an endpoint of its own and the secret (an incoming URL): the credential has no
+    // secret, and what one address answers says nothing of the vendor.
+    bool endpoint;
 } VendorApi;
 
 // Of a SendResult's text, which begins with the vendor's code; NULL: no more than its class says.

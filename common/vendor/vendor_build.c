@@ -47,7 +47,7 @@ static bool check_settings(const VendorApi *api, const VendorAccount *account, E
 bool vendor_check_account(const VendorApi *api, const VendorAccount *account, Error *err)
 {
     bool broken = api->document ? !str_is_utf8(account->secret) : str_has_control(account->secret);
-    if (account->secret.len == 0 || broken) {
+    if (!api->endpoint && (account->secret.len == 0 || broken)) {
         return error_set(
             err, ERROR_CONFIG, "the credential '" STR_FMT "' of %s has %s", STR_ARG(account->name),
             api->name,

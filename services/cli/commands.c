@@ -368,9 +368,10 @@ const Command commands[] = {
     {"route list", "", 0, 0, "json", "list the routes of the tenant and of the platform, in the order in which they are asked", cmd_route_list, NULL},
     {"route show", "KEY", 1, 1, "json", "show a route", cmd_route_show, NULL},
     {"route delete", "KEY", 1, 1, "json", "delete the tenant's own route", cmd_route_delete, NULL},
-    {"credential put", "VENDOR NAME", 2, 2, "reference=! key-id= set= rate-per-s= rate-per-day= json",
+    {"credential put", "VENDOR NAME", 2, 2, "reference= key-id= set= rate-per-s= rate-per-day= json",
      "say where the dispatchers find a vendor's secret; a new one is staged: test it, then promote it\n"
-     "  --reference REF      file:/PATH, env:NAME or exec:/PATH ARGUMENTS, on the dispatchers' hosts; never the secret itself\n"
+     "  --reference REF      file:/PATH, env:NAME or exec:/PATH ARGUMENTS, on the dispatchers' hosts; never the secret itself;\n"
+     "                       none for slack, discord and teams, whose addresses are secrets\n"
      "  --key-id TEXT        its public half, where there is one: an access key id\n"
      "  --set NAME=VALUE     what else the vendor needs: region=eu-west-1, domain=mg.example.com; repeatable\n"
      "  --rate-per-s N, --rate-per-day N   most sends of all dispatchers together (default: no limit)", cmd_credential_put, NULL},

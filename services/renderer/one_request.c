@@ -38,12 +38,6 @@ static Result check_first(const Delivery *delivery, const Job *job, RenderFailur
     if (expired && delivery->message.replayed) {
         return refuse(failure, FAILURE_EXPIRED, "the request expired before it was rendered");
     }
-    if (request->channel == STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK) {
-        (void)render_fail(
-            failure, FAILURE_UNSUPPORTED_CHANNEL, "channel '%s' has no content to render",
-            channel_name((Channel)request->channel));
-        return RESULT_FAILED;
-    }
     if (job->key == NULL) {
         return refuse(
             failure, FAILURE_RECIPIENT_ERASED, "the recipient's data was erased before rendering");

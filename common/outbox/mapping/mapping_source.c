@@ -347,8 +347,7 @@ const char *field_misfit(MappingField field, Str word)
     if (field == FIELD_TEMPLATE && !id_is_key(word)) {
         return "is not a template's key: [a-z0-9_-]{1,64}";
     }
-    if (field == FIELD_CHANNEL &&
-        (!channel_from_name(word, &channel) || channel == CHANNEL_WEBHOOK)) {
+    if (field == FIELD_CHANNEL && !channel_from_name(word, &channel)) {
         return "is not a channel";
     }
     if (field == FIELD_CATEGORY && !category_from_name(word, &category)) {

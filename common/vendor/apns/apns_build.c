@@ -31,6 +31,7 @@ const VendorApi apns_api = {
     .http2 = true,
     .document = true,
     .takes = takes,
+    .addresses = "a device token: 64 or more hexadecimal digits",
     .build = apns_build,
     .read = apns_read,
     .sign = apns_sign,

@@ -26,6 +26,7 @@ const VendorApi fcm_api = {
     .http2 = true,
     .document = true,
     .takes = takes,
+    .addresses = "a registration token",
     .build = fcm_build,
     .read = fcm_read,
     .test = fcm_test,

@@ -29,6 +29,7 @@ const VendorApi webpush_api = {
     .recipients_max = 1,
     .document = true,
     .takes = takes,
+    .addresses = "the JSON of a subscription",
     .build = webpush_build,
     .read = webpush_read,
     .sign = webpush_sign,

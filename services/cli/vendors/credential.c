@@ -48,8 +48,11 @@ int cmd_credential_put(Cli *cli)
 {
     Error err = {0};
     const char *key_id = args_flag(&cli->args, "key-id");
-    json_t *object = json_pack("{s:s}", "reference", args_flag(&cli->args, "reference"));
-    bool ok = object != NULL || error_set(&err, ERROR_USAGE, "--reference is not UTF-8");
+    const char *reference = args_flag(&cli->args, "reference");
+    json_t *object = json_object();
+    bool ok = reference == NULL ||
+              json_object_set_new(object, "reference", json_string(reference)) == 0 ||
+              error_set(&err, ERROR_USAGE, "--reference is not UTF-8");
     ok = ok && set_settings(cli, object, &err) &&
          set_rate(cli, object, "rate-per-s", "rate_per_s", &err) &&
          set_rate(cli, object, "rate-per-day", "rate_per_day", &err);

@@ -123,6 +123,7 @@ static void add_content(
     const Stentor__V1__PushContent *push = (const void *)content;
     const Stentor__V1__InappContent *inapp = (const void *)content;
     const Stentor__V1__VoiceContent *voice = (const void *)content;
+    const Stentor__V1__WebhookContent *webhook = (const void *)content;
     switch (channel) {
     case CHANNEL_SMS:
         mail->text = arena_str(arena, str_from(sms->text));
@@ -140,8 +141,11 @@ static void add_content(
         mail->text = arena_str(arena, str_from(voice->script));
         mail->locale = arena_str(arena, str_from(voice->locale));
         break;
-    case CHANNEL_EMAIL:
     case CHANNEL_WEBHOOK:
+        mail->text = arena_str(arena, str_from(webhook->text));
+        mail->data = arena_str(arena, str_from(webhook->data_json));
+        break;
+    case CHANNEL_EMAIL:
     case CHANNEL_NONE:
     case CHANNEL_COUNT:
         break;

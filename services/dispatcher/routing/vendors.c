@@ -48,7 +48,7 @@ static bool read_account(void *ctx, VendorAccount *ret, Error *err)
     };
     const SecretName name = {
         str_from(entry->tenant), str_from(entry->vendor), str_from(entry->name)};
-    return secrets_use(vendors->secrets, &name, &ret->secret, err);
+    return !credential_has_secret(entry) || secrets_use(vendors->secrets, &name, &ret->secret, err);
 }
 
 // The limits of its credential, as CONFIG has them now.
@@ -232,7 +232,9 @@ void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
 {
     int64_t now_us = clock_now_us();
     double chance = (double)(now_us % 1000) / 1000.0;
-    bool silent = result->waited || result->of_recipient;
+    // One dead endpoint, or one that throttles, says nothing of the others.
+    bool alone = place->api != NULL && place->api->endpoint;
+    bool silent = result->waited || result->of_recipient || alone;
     BreakerResult said = silent ? BREAKER_NOTHING : breaker_result(result);
     BreakerMove move = breaker_tell(&place->breaker, said, begun_us, chance, now_us);
     vendors_end_right(place);
@@ -250,6 +252,9 @@ void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
             log_text("credential", place->credential), log_text("hint", "stentor credential list"));
     }
     Budgets *budgets = place->vendors->budgets;
+    if (alone) {
+        return;
+    }
     bool throttled = result->state == SEND_ANSWERED && result->reply == REPLY_THROTTLED;
     if (throttled && !result->of_recipient && budgets != NULL && place->api != NULL) {
         budgets_throttled(budgets, str_from(place->limit), result->retry_after_ms);
@@ -445,6 +450,9 @@ static bool credential_changed(Vendors *vendors, Str tenant, Str key, Error *err
         return true;
     }
     on_secret_changed(vendors, &name);
+    if (!credential_has_secret(entry)) {
+        return true;
+    }
     if (entry->state == STENTOR__V1__CREDENTIAL_STATE__CREDENTIAL_STATE_STAGED) {
         // Read already, so that it works at once when it is promoted.
         return secrets_stage(vendors->secrets, &name, str_from(entry->reference), err);

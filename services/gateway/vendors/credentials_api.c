@@ -207,7 +207,8 @@ static void take_fields(ApiBody *body, CredentialEntry *entry)
     (void)api_read_int(body, "rate_per_s", 0, 1000000, &per_s);
     (void)api_read_int(body, "rate_per_day", 0, INT64_C(4000000000), &per_day);
     take_settings(body, entry);
-    if (!reference_parse(reference, &parsed, &err)) {
+    bool needed = credential_has_secret(entry);
+    if ((needed || reference.len > 0) && !reference_parse(reference, &parsed, &err)) {
         (void)api_body_fail(body, "reference", "%s", err.text);
     }
     entry->reference = pb_text(body->arena, reference);

@@ -194,6 +194,8 @@ static bool check_body(Call *call)
         .now_us = http->received_at_us,
         .delivered =
             routes_channels(call->api->routes, str_from(call->base->tenant), call->api->delivered),
+        .routes = call->api->routes,
+        .tenant = str_from(call->base->tenant),
     };
     if (request_json_parse(http->body, &rules, http->arena, &call->list, &call->problem)) {
         check_templates(call, &call->problem);

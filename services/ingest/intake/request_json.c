@@ -445,10 +445,20 @@ static bool measure(const json_t *root, RequestList *list, size_t *ret_objects, 
     return true;
 }
 
+// Of a recipient's own address the dispatcher says so.
+static bool check_taken(Reading *r, const Request *request)
+{
+    char reason[ROUTES_REASON_SIZE];
+    const RequestRules *rules = r->rules;
+    return rules->routes == NULL || request->to.len == 0 ||
+           routes_takes(rules->routes, rules->tenant, request->channel, request->to, reason) ||
+           field_error(r->err, "to", "%s", reason);
+}
+
 static bool check_delivered(Reading *r, const Request *request)
 {
     if (channel_set_has(r->rules->delivered, request->channel)) {
-        return true;
+        return check_taken(r, request);
     }
     char delivered[CHANNEL_SET_TEXT_SIZE];
     channel_set_text(r->rules->delivered, delivered);

@@ -8,12 +8,15 @@
 
 #include "common/model/channel_set.h"
 #include "common/request/request.h"
+#include "common/routing/routes.h"
 
 enum { REQUEST_ARRAY_MAX = 1000 };
 
 typedef struct RequestRules {
     int64_t now_us;
     ChannelSet delivered; // a request for another channel is refused
+    const Routes *routes; // whose vendors take which addresses; NULL: all are taken
+    Str tenant;
 } RequestRules;
 
 typedef struct RequestList {

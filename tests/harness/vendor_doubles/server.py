@@ -12,11 +12,11 @@ import threading
 import time
 
 from tests.harness.processes import free_port, wait_until
-from tests.harness.vendor_doubles import callbacks, phone, wire
+from tests.harness.vendor_doubles import callbacks, chat, phone, wire
 from tests.harness.vendor_doubles.wire import Mail, Refused, Request, Answered
 
 BODY_MAX = 64 << 20
-VENDORS = {**wire.VENDORS, **phone.VENDORS}
+VENDORS = {**wire.VENDORS, **phone.VENDORS, **chat.VENDORS}
 KEY_KNOWN = {"resend", "sparkpost"}  # the same Idempotency-Key gets the same answer, and nothing is sent
 
 
@@ -45,6 +45,7 @@ class Double:
                          "telnyx": {"from": "+15005550007", "messaging_profile": "4000eba1-a0c0-4563-9925-b25e842a7cb6"},
                          "meta": {"phone_number_id": "106540352242922"}}.get(vendor, {})
         self.rejected, self.suppressed = set(), set()  # addresses: not valid; on the vendor's own list
+        self.gone = set()  # paths of incoming URLs
         self.opted_out, self.price = set(), None  # numbers; of a message, as Twilio writes it
         self.templates, self.windows, self.pair_limited = {}, set(), set()  # of Meta: parameters by (name, language); who wrote; whose next message is refused
         self.mails, self.requests, self.refused = [], [], []
@@ -263,6 +264,9 @@ def read_request(line, peer):
 def refusal(double, fault):
     """Status, body and headers with which the vendor says it (channels.md 1.2)."""
     wait = double.retry_after
+    if double.vendor in chat.VENDORS:
+        status, body, headers = chat.refusal(double, fault.name)
+        return status, body.encode(), headers
     if double.vendor in phone.REFUSALS:
         status, body = phone.REFUSALS[double.vendor][fault.name]
         return status, json.dumps(body).encode(), {}

@@ -20,6 +20,7 @@ static void an_address_shows_three_characters_and_its_domain(void **state)
         {"\"a@b\"@example.com", "\"a@***@example.com"},
         {"+4915112345678", "+49***"},
         {"", "***"},
+        {"https://hooks.slack.com/services/T0/B0/x@y", "htt***"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char out[64];

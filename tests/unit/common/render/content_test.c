@@ -415,7 +415,7 @@ static void a_locale_lacks_what_its_channel_needs(void **state)
         {{.channel = STENTOR__V1__CHANNEL__CHANNEL_PUSH, .html = "x"}, "neither title nor text"},
         {{.channel = STENTOR__V1__CHANNEL__CHANNEL_WHATSAPP}, "neither reference nor text"},
         {{.channel = STENTOR__V1__CHANNEL__CHANNEL_VOICE}, "has no text"},
-        {{.channel = STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK, .text = "x"}, "no templates"},
+        {{.channel = STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK, .title = "x"}, "neither text nor data"},
         {{.text = "x", .preheader = "{{#if}}"}, "preheader: line 1, column 1"},
         {{.channel = STENTOR__V1__CHANNEL__CHANNEL_WHATSAPP,
           .reference = "r",

@@ -295,6 +295,39 @@ static void a_push_goes_to_the_vendor_of_its_address_only(void **state)
     assert_string_equal(push_vendor(world, "{\"endpoint\":\"https://a.example\"}"), "");
 }
 
+static void put_service(World *world, const char *vendor)
+{
+    CredentialEntry *entry = new_credential(world, "acme", vendor, "main");
+    entry->reference = pb_borrow("");
+    put_credential(world, entry);
+}
+
+static void a_chat_message_goes_to_the_service_of_its_address(void **state)
+{
+    World *world = *state;
+    char reason[ROUTES_REASON_SIZE];
+    RouteChoice choice;
+    RouteQuestion question = {
+        .tenant = TENANT,
+        .channel = CHANNEL_WEBHOOK,
+        .address = STR("https://discord.com/api/webhooks/1/x"),
+        .notification_id = STR("ntf_01M82XS89VEV77VD8AS0MCMH0B")};
+    put_service(world, "slack");
+    put_service(world, "teams");
+    routes_choose(world->routes, &question, &choice);
+    assert_true(choice.implied && choice.count == 0);
+    assert_false(routes_takes(world->routes, TENANT, CHANNEL_WEBHOOK, question.address, reason));
+    assert_string_equal(
+        reason, "not an address of slack (hooks.slack.com/services), teams "
+                "(*.logic.azure.com, *.environment.api.powerplatform.com)");
+    put_service(world, "discord");
+    routes_choose(world->routes, &question, &choice);
+    assert_int_equal(choice.count, 1);
+    assert_true(str_eq(choice.picks[0].vendor, STR("discord")));
+    assert_true(routes_takes(world->routes, TENANT, CHANNEL_WEBHOOK, question.address, reason));
+    assert_true(routes_takes(world->routes, TENANT, CHANNEL_SMS, STR("+491511234567"), reason));
+}
+
 static void the_credential_promoted_last_is_the_active_one(void **state)
 {
     World *world = *state;
@@ -647,6 +680,7 @@ int main(void)
         TEST(an_sms_without_a_route_goes_to_whom_there_is_a_credential_for),
         TEST(a_push_goes_to_the_vendor_of_its_address_only),
         TEST(in_app_has_the_inbox_without_route_and_credential),
+        TEST(a_chat_message_goes_to_the_service_of_its_address),
         TEST(the_credential_promoted_last_is_the_active_one),
         TEST(the_tenant_s_own_credential_comes_before_the_platform_s),
         TEST(weights_share_the_mails_of_a_step_and_each_mail_keeps_its_order),

@@ -145,7 +145,7 @@ static void each_bad_object_gets_its_field_named(void **state)
         {"{\"event_type\":\"x\",\"template\":\"t\"}", 422, "resolver"},
         {"{\"event_type\":\"a.*\",\"template\":\"t\",\"resolver\":\"address:a\"}", 422,
          "event_type"},
-        {"{" GOOD ",\"channel\":\"webhook\"}", 422, "channel"},
+        {"{" GOOD ",\"channel\":\"carrier\"}", 422, "channel"},
         {"{" GOOD ",\"category\":\"x\"}", 422, "category"},
         {"{" GOOD ",\"priority\":7}", 422, "priority"},
         {"{" GOOD ",\"offset_s\":1.5}", 422, "offset_s"},

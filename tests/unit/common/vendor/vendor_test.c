@@ -16,6 +16,9 @@ static void each_vendor_is_found_by_its_name(void **state)
         "webpush",
         "telnyx",
         "meta",
+        "slack",
+        "discord",
+        "teams",
     };
     // clang-format on
     size_t count = 0;
@@ -25,14 +28,14 @@ static void each_vendor_is_found_by_its_name(void **state)
         assert_true(strlen(api->name) <= VENDOR_NAME_MAX);
         bool mail = count < MAIL_VENDORS;
         assert_int_equal(api->channel == CHANNEL_EMAIL, mail);
-        assert_true(
-            mail || api->channel == CHANNEL_SMS || api->channel == CHANNEL_PUSH ||
-            api->channel == CHANNEL_WHATSAPP);
+        assert_true(mail == (api->channel == CHANNEL_EMAIL));
         assert_true(api->build != NULL && api->read != NULL);
-        // What proves the credential of those without a call is that its key signs.
-        assert_true(api->test != NULL || api->sign != NULL);
+        // What proves the credential of those without a call is that its key signs; an endpoint's
+        // has no secret.
+        assert_true(api->test != NULL || api->sign != NULL || api->endpoint);
         assert_true((api->grant == NULL) == (api->granted == NULL));
-        assert_true((api->takes != NULL) == (api->channel == CHANNEL_PUSH));
+        bool chooses = api->channel == CHANNEL_PUSH || api->channel == CHANNEL_WEBHOOK;
+        assert_true((api->takes != NULL) == chooses && (api->addresses != NULL) == chooses);
         assert_true((api->ask == NULL) == (api->asked == NULL));
         assert_true(api->message_max > 0 && api->recipients_max >= (mail ? 50U : 1U));
     }

@@ -67,7 +67,7 @@ static void a_bad_command_is_permanent_and_names_the_field(void **state)
     bad[1].variables_json = list;
     bad[2].variables_json = torn;
     bad[3].to_name = injected;
-    bad[4].channel = STENTOR__V1__CHANNEL__CHANNEL_WEBHOOK;
+    bad[4].channel = (Stentor__V1__Channel)77;
     bad[5].priority = (Stentor__V1__Priority)77;
     bad[6].expires_at_us = NOW_US - 1;
     bad[7].retries = &many;

@@ -67,7 +67,7 @@ static const Case BAD[] = {
     {HEAD ",\"variables\":[1]}", 422, "variables", "object"},
     {HEAD ",\"variables\":\"x\"}", 422, "variables", "object"},
     {HEAD ",\"channel\":\"sms\"}", 422, "to", "E.164"},
-    {HEAD ",\"channel\":\"webhook\"}", 422, "channel", "subscriptions"},
+    {HEAD ",\"channel\":\"webhook\"}", 422, "to", "not a URL"},
     {HEAD ",\"channels\":\"email\"}", 422, "channels", "list"},
     {HEAD ",\"channels\":[]}", 422, "channels", "list"},
     {HEAD ",\"channels\":[7]}", 422, "channels", "string"},
@@ -232,7 +232,10 @@ static void a_channel_without_a_vendor_is_refused(void **state)
          "\"channels\":[\"email\",\"push\"]}]",
          "notifications[1].channels", "'push'"},
         {&sms, HEAD "}", "channel", "'email'"}, // the default is judged, too
-        {&email, HEAD ",\"channel\":\"webhook\"}", "channel", "subscriptions"},
+        {&email,
+         "{\"to\":\"https://hooks.slack.com/services/T/B/x\",\"template\":\"t\",\"channel\":"
+         "\"webhook\"}",
+         "channel", "'webhook'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         Arena *arena = arena_new(0);
@@ -443,7 +446,9 @@ static void every_channel_has_its_kind_of_address(void **state)
         {CHANNEL_PUSH, "dGhpcw:token", "dGhpcw:token"},
         {CHANNEL_PUSH, "two tokens", NULL},
         {CHANNEL_INAPP, "user-17", "user-17"},
-        {CHANNEL_WEBHOOK, "https://example.com/", NULL},
+        {CHANNEL_WEBHOOK, "https://hooks.slack.com/services/T0/B0/x",
+         "https://hooks.slack.com/services/T0/B0/x"},
+        {CHANNEL_WEBHOOK, "hooks.slack.com/services/T0/B0/x", NULL},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         Arena *arena = arena_new(0);
