@@ -15,3 +15,5 @@ extern const VendorCallback twilio_callback;
 extern const VendorCallback vonage_callback;
 extern const VendorCallback telnyx_callback;
 extern const VendorCallback meta_callback;
+extern const VendorCallback twilio_voice_callback;
+extern const VendorCallback vonage_voice_callback;

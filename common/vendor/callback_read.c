@@ -74,6 +74,11 @@ Str callback_id(const json_t *object, const char *name)
     return text.len > ID_TEXT_MAX || str_has_control(text) ? STR_EMPTY : text;
 }
 
+Str callback_plain(Str text, size_t max)
+{
+    return text.len <= max && str_is_utf8(text) && !str_has_control(text) ? text : STR_EMPTY;
+}
+
 Str callback_email(Str text)
 {
     ptrdiff_t at = str_find(text, '@');

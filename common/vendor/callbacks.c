@@ -3,8 +3,16 @@
 
 // The only list of vendors that call back.
 static const VendorCallback *const callbacks[] = {
-    &sendgrid_callback,  &ses_callback,    &mailgun_callback, &postmark_callback, &resend_callback,
-    &sparkpost_callback, &twilio_callback, &vonage_callback,  &telnyx_callback,   &meta_callback,
+    // clang-format off
+    &sendgrid_callback, &ses_callback, &mailgun_callback, &postmark_callback, &resend_callback,
+    &sparkpost_callback,
+    &twilio_callback,
+    &vonage_callback,
+    &telnyx_callback,
+    &meta_callback,
+    &twilio_voice_callback,
+    &vonage_voice_callback,
+    // clang-format on
 };
 
 const VendorCallback *vendor_callback_at(size_t n)

@@ -14,7 +14,9 @@
 #include "common/vendor/sparkpost/sparkpost.h"
 #include "common/vendor/telnyx/telnyx.h"
 #include "common/vendor/twilio/twilio.h"
+#include "common/vendor/twilio/twilio_voice.h"
 #include "common/vendor/vonage/vonage.h"
+#include "common/vendor/vonage/vonage_voice.h"
 #include "common/vendor/webpush/webpush.h"
 
 enum { RETRY_AFTER_MAX_S = 86400 };
@@ -33,6 +35,8 @@ static const VendorApi *const vendors[] = {
     &slack_api,
     &discord_api,
     &teams_api,
+    &twilio_voice_api,
+    &vonage_voice_api,
 };
 // clang-format on
 

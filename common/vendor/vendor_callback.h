@@ -51,7 +51,7 @@ typedef struct CallbackEvent {
     Outcome outcome;
     SuppressionReason suppress; // SUPPRESSION_NONE: none follows
     Str email;                  // or phone number; empty: not given, or not an address
-    const char *reason_code;    // static; "" unless the status is an end
+    const char *reason_code;    // static; "" unless the status is an end, or a machine took a call
     Str enhanced_code;          // "5.1.1"
     Str text;                   // the vendor's, addresses masked, at most CALLBACK_TEXT_MAX bytes
     int64_t at_us;              // 0: not given
@@ -80,6 +80,7 @@ typedef struct VendorCallback {
     // It signs the URL, so the receiver's public address must be known.
     bool signs_url;
     int bad_status; // the answer to CALLBACK_BAD: what stops a vendor that would send it for ever
+    int unsigned_status; // to CALLBACK_UNSIGNED; 0: 401. 503: the vendor signs when it repeats it
     // It repeats for so long with the time of the first: verify takes it, whatever max_age_s is.
     int64_t repeats_s;
     // May this be a key of the vendor's? ERROR_PERMANENT says what is expected.

@@ -16,7 +16,7 @@ static bool is_phone(Str text)
     return good;
 }
 
-static uint32_t utf16_units(Str text)
+uint32_t vendor_text_units(Str text)
 {
     uint32_t units = 0;
     for (size_t step; text.len > 0; text = str_slice(text, step, text.len)) {
@@ -53,7 +53,7 @@ bool vendor_check_text(
             err, ERROR_PERMANENT, "the message's 'text' is %s",
             mail->text.len == 0 ? "empty" : "not UTF-8");
     }
-    uint32_t units = utf16_units(mail->text);
+    uint32_t units = vendor_text_units(mail->text);
     return units <= units_max || error_set(
                                      err, ERROR_PERMANENT,
                                      "the message's 'text' has %u characters (an emoji counts "

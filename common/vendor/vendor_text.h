@@ -15,6 +15,7 @@ bool vendor_check_text(
 bool vendor_check_phone(const VendorMail *mail, Error *err);
 // "<notification id>-<attempt>": names the attempt where a vendor repeats what it was given.
 Str vendor_attempt_ref(const VendorMail *mail, Arena *arena);
+uint32_t vendor_text_units(Str text); // of UTF-16: an emoji counts two
 // One of the setting `from` (of `from_urgent`, where it is set, for urgent ones): several stand
 // there with ',' between, and a recipient always gets the same. Empty: it is not set.
 Str vendor_sender(const VendorMail *mail, const VendorAccount *account);

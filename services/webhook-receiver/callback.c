@@ -62,13 +62,17 @@ static void answer_rejected(
     bool final = reason == REJECT_BAD_SIGNATURE;
     metric_add(endpoint->refused, 1);
     rejected_note(&endpoint->rejected, http, route->tenant, route->vendor, reason);
-    if (route->vendor->reads != NULL &&
-        str_eq(str_from(route->vendor->reads[0]), STR("Authorization"))) {
+    if (route->vendor->reads == callback_basic_reads) {
         http_response_header(http, "WWW-Authenticate", STR("Basic realm=\"callbacks\""));
     }
+    int unsigned_status = route->vendor->unsigned_status;
+    bool again = reason == REJECT_UNSIGNED && unsigned_status != 0;
     http_problem(
-        http, final ? route->vendor->bad_status : 401, "bad-signature",
-        "The signature is not valid", NULL, "%s", why);
+        http,
+        final   ? route->vendor->bad_status
+        : again ? unsigned_status
+                : 401,
+        "bad-signature", "The signature is not valid", NULL, "%s", why);
 }
 
 // ---- storing ----

@@ -136,8 +136,7 @@ static bool verify(
 
 static Str phone_of(const json_t *party)
 {
-    Str text = callback_text(party, "phone_number");
-    return text.len <= PHONE_MAX && str_is_utf8(text) && !str_has_control(text) ? text : STR_EMPTY;
+    return callback_plain(callback_text(party, "phone_number"), PHONE_MAX);
 }
 
 // What a recipient wrote to a sender of ours.

@@ -17,6 +17,10 @@ enum {
 
 extern const VendorApi twilio_api;
 
+// A request to the account's own part of the API; leaf: "/Messages.json". For calls too.
+bool twilio_begin(
+    const VendorAccount *account, const char *method, const char *leaf, Arena *arena,
+    VendorRequest *ret, Error *err);
 bool twilio_build(
     const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
     VendorRequest *ret, Error *err);
@@ -27,5 +31,7 @@ bool twilio_ask(
     VendorRequest *ret, Error *err);
 void twilio_read(const VendorAnswer *answer, Arena *arena, SendResult *ret);
 int twilio_asked(const VendorAnswer *answer, const VendorMail *mail, Arena *arena, SendResult *ret);
+// "Fri, 27 Nov 2026 00:10:00 +0000"; 0: none.
+int64_t twilio_time(Str text, Arena *arena);
 // The code in an answer or a callback, 30005, as what follows from it. false: it is not listed.
 bool twilio_class(Str code, SendResult *ret);

@@ -30,8 +30,7 @@ static bool is_sid(Str text)
     return good;
 }
 
-// leaf: "/Messages.json".
-static bool begin(
+bool twilio_begin(
     const VendorAccount *account, const char *method, const char *leaf, Arena *arena,
     VendorRequest *ret, Error *err)
 {
@@ -89,7 +88,7 @@ bool twilio_build(
     VendorRequest *ret, Error *err)
 {
     if (!vendor_check_text(&twilio_api, mail, account, TWILIO_TEXT_MAX, err) ||
-        !begin(account, "POST", "/Messages.json", arena, ret, err)) {
+        !twilio_begin(account, "POST", "/Messages.json", arena, ret, err)) {
         return false;
     }
     Buf form;
@@ -111,7 +110,7 @@ bool twilio_test(
 {
     (void)now_us;
     return vendor_check_account(&twilio_api, account, err) &&
-           begin(account, "GET", ".json", arena, ret, err);
+           twilio_begin(account, "GET", ".json", arena, ret, err);
 }
 
 bool twilio_ask(
@@ -125,5 +124,5 @@ bool twilio_ask(
     Str to = vendor_encode(mail->to.address, arena);
     const char *leaf =
         arena_printf(arena, "/Messages.json?PageSize=%d&To=" STR_FMT, TWILIO_ASK_MAX, STR_ARG(to));
-    return begin(account, "GET", leaf, arena, ret, err);
+    return twilio_begin(account, "GET", leaf, arena, ret, err);
 }

@@ -4,6 +4,8 @@
 #include "common/vendor/vendor_read.h"
 #include "common/vendor/vendor_text.h"
 
+enum { TIME_TEXT_MAX = 40 };
+
 // Clocks differ by so much.
 static const int64_t ASK_SLACK_US = INT64_C(30) * 1000000;
 
@@ -81,12 +83,10 @@ void twilio_read(const VendorAnswer *answer, Arena *arena, SendResult *ret)
     }
 }
 
-// "Fri, 27 Nov 2026 00:10:00 +0000"; 0: none.
-static int64_t created_at(const json_t *message, Arena *arena)
+int64_t twilio_time(Str text, Arena *arena)
 {
-    Str text = vendor_member_text(message, "date_created");
     int64_t at_us = 0;
-    if (!str_ends(text, STR("+0000"))) {
+    if (text.len > TIME_TEXT_MAX || !str_ends(text, STR("+0000"))) {
         return 0;
     }
     Str gmt =
@@ -108,7 +108,7 @@ int twilio_asked(const VendorAnswer *answer, const VendorMail *mail, Arena *aren
     bool reached = count < TWILIO_ASK_MAX;
     for (size_t i = 0; i < count; i++) {
         const json_t *message = json_array_get(messages, i);
-        int64_t at_us = created_at(message, arena);
+        int64_t at_us = twilio_time(vendor_member_text(message, "date_created"), arena);
         reached = reached || (at_us > 0 && at_us < since_us);
         if (!str_eq(vendor_member_text(message, "body"), mail->text) ||
             (at_us > 0 && at_us < since_us)) {

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.x509.oid import NameOID
 
-from tests.harness.vendor_doubles import phone
+from tests.harness.vendor_doubles import phone, voice
 
 TEXT = "550 5.1.1 The email account that you tried to reach does not exist"
 
@@ -51,7 +51,7 @@ class Signer:
         elif vendor == "telnyx":
             self.private = ed25519.Ed25519PrivateKey.generate()
             self.key = base64.b64encode(self.private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)).decode()
-        elif vendor == "mailgun" or vendor in phone.VENDORS:
+        elif vendor == "mailgun" or vendor in phone.VENDORS or vendor in voice.VENDORS:
             self.key = secrets.token_hex(16)
         else:
             self.key = f"stentor:{secrets.token_hex(16)}"  # basic auth: Postmark and SparkPost sign nothing
@@ -235,6 +235,7 @@ BODIES = {"sendgrid": sendgrid_body, "mailgun": mailgun_body, "postmark": postma
 
 
 def make(signer, mail, kind, at=None, **fields):
-    if signer.vendor in phone.REPORTS:
-        return Callback(*phone.REPORTS[signer.vendor](signer, mail, kind, fields))
+    reports = {**phone.REPORTS, **voice.REPORTS}
+    if signer.vendor in reports:
+        return Callback(*reports[signer.vendor](signer, mail, kind, fields))
     return signer.sign(BODIES[signer.vendor](mail, kind, at or time.time(), fields))

@@ -10,13 +10,16 @@ import ssl
 import subprocess
 import threading
 import time
+import uuid
+
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.harness.processes import free_port, wait_until
-from tests.harness.vendor_doubles import callbacks, chat, phone, wire
+from tests.harness.vendor_doubles import callbacks, chat, phone, voice, wire
 from tests.harness.vendor_doubles.wire import Mail, Refused, Request, Answered
 
 BODY_MAX = 64 << 20
-VENDORS = {**wire.VENDORS, **phone.VENDORS, **chat.VENDORS}
+VENDORS = {**wire.VENDORS, **phone.VENDORS, **chat.VENDORS, **voice.VENDORS}
 KEY_KNOWN = {"resend", "sparkpost"}  # the same Idempotency-Key gets the same answer, and nothing is sent
 
 
@@ -40,10 +43,15 @@ class Double:
         self.vendor, self.check = vendor, VENDORS[vendor]
         self.port = port or free_port()
         self.secret = secrets.token_hex(16)
-        self.key_id = {"ses": "AKIA" + secrets.token_hex(8).upper(), "twilio": "AC" + secrets.token_hex(16), "vonage": secrets.token_hex(4)}.get(vendor, "")
+        if vendor == "vonage_voice":
+            self.secret = callbacks.pem(rsa.generate_private_key(65537, 2048)).decode()  # of the application
+        sid = "AC" + secrets.token_hex(16)
+        self.key_id = {"ses": "AKIA" + secrets.token_hex(8).upper(), "twilio": sid, "twilio_voice": sid, "vonage": secrets.token_hex(4),
+                       "vonage_voice": str(uuid.uuid4())}.get(vendor, "")
         self.settings = {"mailgun": {"domain": "mg.acme.test"}, "ses": {"region": "eu-west-1"}, "twilio": {"from": "+15005550006"}, "vonage": {"from": "SHOP"},
                          "telnyx": {"from": "+15005550007", "messaging_profile": "4000eba1-a0c0-4563-9925-b25e842a7cb6"},
-                         "meta": {"phone_number_id": "106540352242922"}}.get(vendor, {})
+                         "meta": {"phone_number_id": "106540352242922"},
+                         "twilio_voice": {"from": "+15005550008"}, "vonage_voice": {"from": "+447700900001"}}.get(vendor, {})
         self.rejected, self.suppressed = set(), set()  # addresses: not valid; on the vendor's own list
         self.gone = set()  # paths of incoming URLs
         self.opted_out, self.price = set(), None  # numbers; of a message, as Twilio writes it
@@ -57,7 +65,7 @@ class Double:
         self.listener, self.open = None, set()
         self.certificates = certificates(folder) if folder is not None else None
         self.signer = callbacks.Signer(vendor, folder)
-        if vendor == "twilio":
+        if vendor in ("twilio", "twilio_voice"):
             self.signer.key = self.secret  # the account's auth token is both
 
     # ---- life ----
@@ -267,8 +275,9 @@ def refusal(double, fault):
     if double.vendor in chat.VENDORS:
         status, body, headers = chat.refusal(double, fault.name)
         return status, body.encode(), headers
-    if double.vendor in phone.REFUSALS:
-        status, body = phone.REFUSALS[double.vendor][fault.name]
+    by_name = {**phone.REFUSALS, **voice.REFUSALS}
+    if double.vendor in by_name:
+        status, body = by_name[double.vendor][fault.name]
         return status, json.dumps(body).encode(), {}
     said = {
         "postmark": {Fault.UNAUTHORIZED: (401, {"ErrorCode": 10, "Message": "invalid token"}, {}), Fault.THROTTLE: (429, {"ErrorCode": 429, "Message": "Rate limit"}, {})},

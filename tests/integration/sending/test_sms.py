@@ -23,7 +23,7 @@ class World:
         self.pipeline = Pipeline()
         self.public_url = f"http://127.0.0.1:{self.pipeline.api_port}"
         self.pipeline.extra = routing.options(
-            self.pipeline, STENTOR_VENDOR_CALL_MS=2500, STENTOR_VENDOR_CONNECT_MS=2000, STENTOR_RETRY_LADDER="email=2,4;sms=1,1;whatsapp=1,1",
+            self.pipeline, STENTOR_VENDOR_CALL_MS=2500, STENTOR_VENDOR_CONNECT_MS=2000, STENTOR_RETRY_LADDER="email=2,4;sms=1,1;whatsapp=1,1;voice=1,1",
             STENTOR_RENDERER_PUBLIC_URL=self.public_url, STENTOR_INGEST_CHANNELS="email")
         self.pipeline.start()
         self.routing = routing.Routing(self.pipeline)
