@@ -170,6 +170,16 @@ static void add_part(EVP_MD_CTX *context, Str part)
     evp_must(EVP_DigestUpdate(context, part.ptr, part.len));
 }
 
+void attempt_id_derive(Str notification_id, int32_t attempt, int64_t created_us, char out[ID_SIZE])
+{
+    char name[ID_SIZE + 16];
+    uint8_t hash[SHA256_LEN];
+    Str id = str_slice(notification_id, 0, ID_SIZE);
+    int used = snprintf(name, sizeof name, STR_FMT "/%d", STR_ARG(id), attempt);
+    sha256(str_of(name, (size_t)used), hash);
+    id_derived("dat_", created_us, hash, out);
+}
+
 void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE])
 {
     uint8_t digest[SHA256_LEN];

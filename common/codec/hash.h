@@ -51,6 +51,8 @@ void hmac_sha1(Str key, Str data, uint8_t out[SHA1_LEN]);
 //   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a repair)
 // clang-format on
 void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE]);
+// "dat_...": the id of an attempt at a notification of this time.
+void attempt_id_derive(Str notification_id, int32_t attempt, int64_t created_us, char out[ID_SIZE]);
 
 // An event's id where anyone may read it: itself, or its SHA-256 in hex when it holds '@' or '+'
 // and so may be an address or a telephone number.

@@ -9,18 +9,20 @@
 #define COUNT(n) {.name = n, .type = PARQUET_I32, .optional = true}
 #define SMALL(n) {.name = n, .type = PARQUET_I32}
 #define YES(n) {.name = n, .type = PARQUET_BOOL}
+#define MAYBE(n) {.name = n, .type = PARQUET_BOOL, .optional = true}
 
 static const ParquetColumn notifications[] = {
     WORD("tenant_id"), ID("notification_id", true), TIME("created_at", true), WORD("channel"), WORD("category"), WORD("priority"),
     WORD("status"), WORD("reason_code"), WORD("template"), WORD("template_version"), WORD("locale"), WORD("batch_id"), WORD("source"),
     ID("recipient_key", false), YES("scheduled"), SMALL("attempts"), WORD("vendor"), NUMBER("queue_ms"), NUMBER("render_ms"),
     NUMBER("send_ms"), NUMBER("deliver_ms"), NUMBER("open_s"), NUMBER("click_s"), SMALL("units"), NUMBER("cost_micros"), WORD("currency"),
+    MAYBE("cost_estimated"),
 };
 static const ParquetColumn attempts[] = {
     WORD("tenant_id"), ID("notification_id", true), TIME("created_at", true), SMALL("attempt_number"), WORD("channel"), WORD("vendor"),
     WORD("outcome"), WORD("code"), WORD("enhanced_code"), WORD("code_class"), TIME("started_at", false), NUMBER("duration_ms"),
     YES("was_unknown"), YES("fallback"), NUMBER("retry_delay_s"), WORD("country"), SMALL("units"), NUMBER("cost_micros"), WORD("currency"),
-    COUNT("segments"), COUNT("minutes"),
+    COUNT("segments"), COUNT("minutes"), WORD("calling_code"), WORD("price_category"), MAYBE("cost_estimated"),
 };
 
 const FactsTable facts_tables[] = {

@@ -3,6 +3,7 @@
 
 #include "common/base/id.h"
 #include "common/codec/event.h"
+#include "common/codec/hash.h"
 #include "common/model/status.h"
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
@@ -233,6 +234,29 @@ static bool read_status(const StatusEvent *event, int64_t stored_at_us, HistoryR
            set_time(row, FOLD_SCHEDULED_FOR, event->scheduled_for_us, err);
 }
 
+static bool is_currency(Str text)
+{
+    bool good = text.len == 3;
+    for (size_t i = 0; good && i < text.len; i++) {
+        good = text.ptr[i] >= 'A' && text.ptr[i] <= 'Z';
+    }
+    return good;
+}
+
+static bool read_cost(const Stentor__V1__Attempt *event, AttemptCost *cost, Error *err)
+{
+    bool priced = event->cost_micros > 0 && is_currency(str_from(event->currency));
+    *cost = (AttemptCost){
+        .segments = event->segments <= INT16_MAX ? event->segments : INT16_MAX,
+        .micros = priced ? event->cost_micros : 0,
+        .currency = priced ? str_from(event->currency) : STR_EMPTY};
+    return check_text(
+               &cost->calling_code, "attempt.calling_code", str_from(event->calling_code), err) &&
+           check_text(
+               &cost->price_category, "attempt.price_category", str_from(event->price_category),
+               err);
+}
+
 static bool read_attempt(const Stentor__V1__Attempt *event, AttemptRow *row, Error *err)
 {
     if (event->number > FOLD_ATTEMPT_MAX) {
@@ -258,7 +282,32 @@ static bool read_attempt(const Stentor__V1__Attempt *event, AttemptRow *row, Err
                &row->enhanced_code, "attempt.enhanced_code", str_from(event->enhanced_code), err) &&
            check_text(&row->reply, "attempt.text", str_from(event->text), err) &&
            check_time(&row->started_at_us, "attempt.started_at_us", event->started_at_us, err) &&
-           check_time(&row->finished_at_us, "attempt.finished_at_us", event->finished_at_us, err);
+           check_time(&row->finished_at_us, "attempt.finished_at_us", event->finished_at_us, err) &&
+           read_cost(event, &row->cost, err);
+}
+
+// A callback that says what an attempt costs. Its row loses against what the dispatcher says of the
+// attempt, in all but its cost; alone it is true too: the vendor took the message.
+static bool read_bill(
+    const StatusEvent *event, const HistoryRow *of, Arena *arena, AttemptRow *row, Error *err)
+{
+    const Stentor__V1__Attempt *said = event->attempt;
+    char *id = arena_alloc(arena, ID_SIZE);
+    if (!read_cost(said, &row->cost, err)) {
+        return false;
+    }
+    bool says = row->cost.segments > 0 || row->cost.micros > 0 || row->cost.price_category.len > 0;
+    if (!says || said->of_attempt == 0 || said->of_attempt > FOLD_ATTEMPT_MAX) {
+        return true;
+    }
+    attempt_id_derive(of->id, (int32_t)said->of_attempt, of->created_at_us, id);
+    row->number = (int32_t)said->of_attempt;
+    row->outcome = OUTCOME_ACCEPTED;
+    row->id = str_from(id);
+    return check_text(&row->vendor, "attempt.vendor", str_from(said->vendor), err) &&
+           check_text(
+               &row->vendor_message_id, "attempt.vendor_message_id",
+               str_from(said->vendor_message_id), err);
 }
 
 static bool unpack_request(const BusMessage *message, Arena *arena, HistoryRow *row, Error *err)
@@ -278,8 +327,7 @@ static bool is_machine(const StatusEvent *event)
     return seen && event->attempt != NULL && event->attempt->machine;
 }
 
-// A vendor's callback does not know its attempt (number 0): it moves the status and
-// makes no attempt.
+// A vendor's callback (number 0) moves the status and makes no attempt, but for what that costs.
 static bool unpack_status(
     const BusMessage *message, Arena *arena, HistoryRow *row, AttemptRow *attempt, Error *err)
 {
@@ -291,7 +339,8 @@ static bool unpack_status(
     const StatusEvent *event = (const StatusEvent *)unpacked;
     bool attempted = event->attempt != NULL && event->attempt->number > 0;
     if (!read_status(event, message->stored_at_us, row, err) ||
-        (attempted && !read_attempt(event->attempt, attempt, err))) {
+        (attempted && !read_attempt(event->attempt, attempt, err)) ||
+        (event->attempt != NULL && !attempted && !read_bill(event, row, arena, attempt, err))) {
         return false;
     }
     row->status = is_machine(event) ? STATUS_NONE : row->status;

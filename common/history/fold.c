@@ -108,6 +108,23 @@ static int compare_attempts(const AttemptRow *a, const AttemptRow *b)
     return order;
 }
 
+static Str greater(Str a, Str b)
+{
+    return str_cmp(a, b) >= 0 ? a : b;
+}
+
+static AttemptCost merge_costs(const AttemptCost *a, const AttemptCost *b)
+{
+    int order = compare_i64(a->micros, b->micros);
+    const AttemptCost *said = (order != 0 ? order : str_cmp(a->currency, b->currency)) >= 0 ? a : b;
+    return (AttemptCost){
+        .segments = a->segments > b->segments ? a->segments : b->segments,
+        .micros = said->micros,
+        .currency = said->currency,
+        .calling_code = greater(a->calling_code, b->calling_code),
+        .price_category = greater(a->price_category, b->price_category)};
+}
+
 // ---- the rows of a flush ----
 
 static void index_row(Fold *fold, size_t position)
@@ -213,12 +230,14 @@ static void put_attempt(Fold *fold, HistoryRow *row, const AttemptRow *event, Ar
         same->row = row;
         row->attempts = same;
         fold->attempts[fold->attempt_count++] = same;
-    } else if (compare_attempts(event, same) > 0) {
-        AttemptRow *next = same->next;
-        *same = *event;
-        same->next = next;
-        same->row = row;
+        return;
     }
+    AttemptRow *next = same->next;
+    AttemptCost cost = merge_costs(&same->cost, &event->cost);
+    *same = compare_attempts(event, same) > 0 ? *event : *same;
+    same->cost = cost;
+    same->next = next;
+    same->row = row;
 }
 
 bool fold_event(Fold *fold, const BusMessage *message, Arena *arena, Error *err)

@@ -55,8 +55,19 @@ typedef struct HistoryRow {
     AttemptRow *attempts; // of this flush; chained by `next`
 } HistoryRow;
 
-// One attempt. Two rows of the same attempt: the greater one stays whole, by the fields in their
-// order from `outcome`.
+// What an attempt costs and by what its price is found. Each merges by itself, the greater one
+// stays; the amount with its currency. So a vendor's callback, which says no more of the attempt,
+// adds to it whenever it comes.
+typedef struct AttemptCost {
+    uint32_t segments;
+    int64_t micros; // as the vendor says, millionths of `currency`; 0: it does not
+    Str currency;
+    Str calling_code;   // "43"
+    Str price_category; // "marketing", "free" ...
+} AttemptCost;
+
+// One attempt. Two rows of the same attempt: the greater one stays whole but for its cost, by the
+// fields in their order from `outcome`.
 struct AttemptRow {
     AttemptRow *next;
     const HistoryRow *row; // tenant, notification, created_at, channel
@@ -72,6 +83,7 @@ struct AttemptRow {
     Str enhanced_code;
     Str reply;
     int32_t retry_after_ms; // as the vendor asked; 0: it did not
+    AttemptCost cost;
 };
 
 typedef struct Fold Fold;

@@ -81,17 +81,33 @@ static const char merge_notifications[] =
 
 #define ATTEMPT_COLUMNS                                                                                                \
     "created_at, retention_class, notification_id, attempt_number, id, tenant_id, channel, vendor, vendor_message_id," \
-    " outcome, code, enhanced_code, reply, started_at, finished_at, was_unknown, retry_after_ms"
+    " outcome, code, enhanced_code, reply, started_at, finished_at, was_unknown, retry_after_ms,"                      \
+    " segments, cost_micros, currency, calling_code, price_category"
 static const char attempt_rows[] =
     "unnest($1::timestamptz[], $2::text[], $3::text[], $4::int2[], $5::text[], $6::text[], $7::text[], $8::text[],"
     " $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::timestamptz[],"
-    " $16::boolean[], $17::int4[])";
+    " $16::boolean[], $17::int4[], $18::int4[], $19::int8[], $20::text[], $21::text[], $22::text[])";
+// What stays whole, of the greater row; its cost merges column by column, the amount with its currency.
+#define WHOLE(row)                                                                                                     \
+    row ".id, " row ".vendor, " row ".vendor_message_id, " row ".outcome, " row ".code, " row ".enhanced_code, " row   \
+        ".reply, " row ".started_at, " row ".finished_at, " row ".was_unknown, " row ".retry_after_ms"
+#define BY_ORDER ATTEMPT_ORDER("excluded") " > " ATTEMPT_ORDER("n")
+#define AMOUNT(row) "(COALESCE(" row ".cost_micros, 0), COALESCE(" row ".currency, '') COLLATE \"C\")"
+#define GREATER(column) "GREATEST(n." column ", excluded." column ")"
+#define GREATER_TEXT(column) "GREATEST(n." column " COLLATE \"C\", excluded." column " COLLATE \"C\")"
 #define MERGE_ATTEMPTS(last)                                                                                           \
     " ON CONFLICT (created_at, notification_id, attempt_number, tenant_id, retention_class) DO UPDATE SET"             \
-    " id = excluded.id, vendor = excluded.vendor, vendor_message_id = excluded.vendor_message_id,"                     \
-    " outcome = excluded.outcome, code = excluded.code, enhanced_code = excluded.enhanced_code,"                       \
-    " reply = excluded.reply, started_at = excluded.started_at, finished_at = excluded.finished_at,"                   \
-    " was_unknown = excluded.was_unknown, retry_after_ms = excluded.retry_after_ms" last " WHERE " ATTEMPT_ORDER("excluded") " > " ATTEMPT_ORDER("n")
+    " (id, vendor, vendor_message_id, outcome, code, enhanced_code, reply, started_at, finished_at, was_unknown,"      \
+    " retry_after_ms) = (SELECT w.* FROM (SELECT " WHOLE("excluded") " UNION ALL SELECT " WHOLE("n") ") w"             \
+    " ORDER BY " ATTEMPT_ORDER("w") " DESC LIMIT 1),"                                                                  \
+    " segments = " GREATER("segments") ","                                                                             \
+    " cost_micros = " GREATER("cost_micros") ","                                                                       \
+    " currency = CASE WHEN " AMOUNT("excluded") " > " AMOUNT("n") " THEN excluded.currency ELSE n.currency END,"       \
+    " calling_code = " GREATER_TEXT("calling_code") ", price_category = " GREATER_TEXT("price_category") last          \
+    " WHERE " BY_ORDER " OR " AMOUNT("excluded") " > " AMOUNT("n")                                                     \
+    " OR excluded.segments > COALESCE(n.segments, 0)"                                                                  \
+    " OR excluded.calling_code COLLATE \"C\" > COALESCE(n.calling_code, '') COLLATE \"C\""                             \
+    " OR excluded.price_category COLLATE \"C\" > COALESCE(n.price_category, '') COLLATE \"C\""
 
 // The rows as u, each with whether its period is sealed. Nothing is looked up for a row younger than all that is
 // sealed. Postgres takes the snapshot after its locks on the tables, so what was sealed while this waited is seen.
@@ -238,6 +254,32 @@ static void write_attempt_keys(DbParams *params, AttemptRow *const *attempts, si
     }
 }
 
+static void push_positive(DbArray *column, int64_t value)
+{
+    if (value > 0) {
+        db_push_int(column, value);
+    } else {
+        db_push_null(column);
+    }
+}
+
+static void write_costs(DbParams *params, AttemptRow *const *attempts, size_t count)
+{
+    DbArray *segments = db_array(params, DB_I32);
+    DbArray *micros = db_array(params, DB_I64);
+    DbArray *currency = db_array(params, DB_TEXT);
+    DbArray *calling_code = db_array(params, DB_TEXT);
+    DbArray *price_category = db_array(params, DB_TEXT);
+    for (size_t i = 0; i < count; i++) {
+        const AttemptCost *cost = &attempts[i]->cost;
+        push_positive(segments, cost->segments);
+        push_positive(micros, cost->micros);
+        db_push_optional(currency, cost->currency);
+        db_push_optional(calling_code, cost->calling_code);
+        db_push_optional(price_category, cost->price_category);
+    }
+}
+
 static void write_attempts(
     const HistorySql *sql, DbTxn *txn, AttemptRow *const *attempts, size_t count)
 {
@@ -264,12 +306,9 @@ static void write_attempts(
         db_push_time(started_at, attempt->started_at_us);
         db_push_time(finished_at, attempt->finished_at_us);
         db_push_int(was_unknown, attempt->was_unknown);
-        if (attempt->retry_after_ms > 0) {
-            db_push_int(retry_after, attempt->retry_after_ms);
-        } else {
-            db_push_null(retry_after);
-        }
+        push_positive(retry_after, attempt->retry_after_ms);
     }
+    write_costs(params, attempts, count);
 }
 
 void history_write(const HistorySql *sql, const Fold *fold, DbTxn *txn)

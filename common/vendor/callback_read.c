@@ -7,6 +7,7 @@
 #include "common/base/id.h"
 #include "common/base/json_scan.h"
 #include "common/base/log.h"
+#include "common/vendor/vendor_text.h"
 
 enum {
     ID_TEXT_MAX = 200,
@@ -222,6 +223,25 @@ int64_t callback_time(Str text)
 {
     int64_t at_us = 0;
     return clock_parse(text, &at_us) && at_us < YEAR_2100_S * 1000000 ? at_us : 0;
+}
+
+void callback_price(CallbackEvent *event, Str amount, Str currency, Arena *arena)
+{
+    int64_t micros = vendor_money(amount);
+    bool good = micros > 0 && currency.len == 3;
+    for (size_t i = 0; good && i < currency.len; i++) {
+        good = currency.ptr[i] >= 'A' && currency.ptr[i] <= 'Z';
+    }
+    if (good) {
+        event->cost_micros = micros;
+        event->currency = arena_str(arena, currency);
+    }
+}
+
+uint32_t callback_segments(Str text)
+{
+    int64_t count = 0;
+    return str_to_i64(text, &count) && count > 0 && count < UINT16_MAX ? (uint32_t)count : 0;
 }
 
 static bool has_word(Str text, Str word)

@@ -30,6 +30,9 @@ int64_t callback_unix(const json_t *value); // seconds as a number or as text; 0
 int64_t callback_time(Str text);            // RFC 3339; 0: none
 // "5.1.1" out of a reply such as "550 5.1.1 unknown"; empty: it has none.
 Str callback_enhanced(Str text);
+// What a vendor says that the message costs, as text; what is no amount or no currency is left out.
+void callback_price(CallbackEvent *event, Str amount, Str currency, Arena *arena);
+uint32_t callback_segments(Str text); // 0: none
 // Opened or followed by a program: the proxies of Apple, Google and Yahoo, and known scanners.
 bool callback_is_machine(Str user_agent);
 

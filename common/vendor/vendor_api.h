@@ -59,6 +59,7 @@ typedef struct VendorMail {
     Str callback_url;      // where the vendor reports this very attempt; empty: no public address
     int64_t expires_at_us; // 0: never
     int64_t since_us;      // for `ask`: it was not sent before; 0: not known
+    uint32_t segments;     // of an SMS, as we count them; 0: not counted
     Str data;      // of a push, whose title is `subject` and body `text`: a JSON object, or empty
     Str locale;    // "de-AT": of WhatsApp and voice, whose script is `text`
     Str reference; // of WhatsApp: the name of the vendor's template, with its parameters; empty:

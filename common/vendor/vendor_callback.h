@@ -56,6 +56,11 @@ typedef struct CallbackEvent {
     Str text;                   // the vendor's, addresses masked, at most CALLBACK_TEXT_MAX bytes
     int64_t at_us;              // 0: not given
     bool machine;               // opened or clicked by a scanner or a proxy: it raises no status
+    // What the vendor says of the price, as in SendResult.
+    uint32_t segments;
+    int64_t cost_micros;
+    Str currency;
+    Str price_category; // "marketing", "utility" ...; "free": it bills nothing
     // Of what is suppressed where email is empty, of ADDRESS_HASH_LEN bytes; NULL: not known.
     const uint8_t *address_hash;
     Str account;                // the vendor's id of the tenant's own number; empty: it names none

@@ -692,12 +692,13 @@ const Command commands[] = {
      "  --day DAY     of the notifications, in UTC: 2026-10-03\n"
      "  --to DAY      the last one of several\n"
      "  --spool DIR   room for one object at a time (default /tmp)", cmd_facts_write, NULL},
-    {"costs set", "CHANNEL VENDOR", 2, 2, "price=! currency=! unit= country= tenant= from= json",
+    {"costs set", "CHANNEL VENDOR", 2, 2, "price=! currency=! unit= country= category= tenant= from= json",
      "set what a vendor takes for a unit\n"
      "  --price AMOUNT      0.0079\n"
      "  --currency CODE     EUR\n"
      "  --unit UNIT         message (default), segment, minute or conversation\n"
-     "  --country CODE      two letters (default: all)\n"
+     "  --country +DIGITS   for numbers that begin so: +43, +1242; the longest that fits counts (default: all)\n"
+     "  --category NAME     of the vendor's own: marketing, utility (default: all)\n"
      "  --tenant TENANT     for this tenant alone (default: all)\n"
      "  --from TIME         attempts from then on (default: since the beginning of today)", cmd_costs_set, NULL},
     {"costs list", "", 0, 0, "json", "list the prices", cmd_costs_list, NULL},

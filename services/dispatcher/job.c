@@ -648,6 +648,16 @@ static bool is_currency(Str text)
     return good;
 }
 
+// As the vendor counts them, else as we do; of what it took.
+static uint32_t segments_of(const Job *job, const SendResult *result)
+{
+    const VendorMail *mail = job->mail.content;
+    bool taken = result->state == SEND_ANSWERED && result->reply == REPLY_ACCEPTED;
+    uint32_t own = taken && mail != NULL ? mail->segments : 0;
+    uint32_t segments = result->segments > 0 ? result->segments : own;
+    return segments <= INT16_MAX ? segments : INT16_MAX;
+}
+
 // What the row says of the vendor and its answer.
 static void note_result(Job *job, const SendResult *result, int64_t now_us)
 {
@@ -677,7 +687,7 @@ static void note_result(Job *job, const SendResult *result, int64_t now_us)
     row->reply_class =
         result->state == SEND_ANSWERED ? str_from(classes[result->reply]) : STR_EMPTY;
     row->next_step = STR_EMPTY;
-    row->segments = result->segments <= INT16_MAX ? result->segments : INT16_MAX;
+    row->segments = segments_of(job, result);
     bool priced = result->cost_micros > 0 && is_currency(result->currency);
     row->cost_micros = priced ? result->cost_micros : 0;
     row->currency = priced ? recordable(arena, result->currency) : STR_EMPTY;

@@ -8,6 +8,7 @@
 #include "common/codec/hash.h"
 #include "common/events/meta.h"
 #include "common/events/status.h"
+#include "common/model/calling_prefix.h"
 #include "common/vendor/vendor_api.h"
 #include "services/dispatcher/vendor/smtp/smtp_reply.h"
 #include "stentor/v1/deferred.pb-c.h"
@@ -64,11 +65,8 @@ static Stentor__V1__Attempt *make_attempt(const LedgerKey *key, const LedgerRow 
 {
     Stentor__V1__Attempt *attempt = arena_alloc(arena, sizeof *attempt);
     stentor__v1__attempt__init(attempt);
-    char name[JOB_NAME_SIZE];
-    uint8_t hash[SHA256_LEN];
-    sha256(job_name(key->notification_id, key->attempt, name, sizeof name), hash);
     char id[ID_SIZE];
-    id_derived("dat_", key->created_at_us, hash, id);
+    attempt_id_derive(key->notification_id, key->attempt, key->created_at_us, id);
     attempt->attempt_id = arena_cstr(arena, str_from(id));
     attempt->number = (uint32_t)key->attempt;
     attempt->vendor = arena_cstr(arena, row->vendor);
@@ -87,13 +85,15 @@ static Stentor__V1__Attempt *make_attempt(const LedgerKey *key, const LedgerRow 
     return attempt;
 }
 
-// The route that led to its vendor.
+// The route that led to its vendor, and where it went; a job that only its row is known of does not
+// say the latter.
 static Stentor__V1__Attempt *make_own_attempt(const Job *job)
 {
     Arena *arena = job->delivery->arena;
     Stentor__V1__Attempt *attempt = make_attempt(job->row_key, &job->row, arena);
     const char *route = job->route.routed ? job->route.name : job->rendered->route;
     attempt->route = arena_cstr(arena, str_from(route));
+    attempt->calling_code = arena_cstr(arena, calling_prefix(job->mail.to));
     return attempt;
 }
 

@@ -128,6 +128,11 @@ static Stentor__V1__Attempt *make_attempt(
     attempt->text = pb_text(arena, event->text);
     attempt->finished_at_us = event_time(event, origin);
     attempt->machine = event->machine;
+    attempt->segments = event->segments;
+    attempt->cost_micros = event->cost_micros;
+    attempt->currency = pb_text(arena, event->currency);
+    attempt->price_category = pb_text(arena, event->price_category);
+    attempt->of_attempt = (uint32_t)event->attempt;
     return attempt;
 }
 

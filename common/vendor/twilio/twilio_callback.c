@@ -208,6 +208,9 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
     CallbackEvent event = callback_event(kind);
     event.message_id = callback_plain(form_value(fields, count, "MessageSid"), 64);
     event.email = callback_plain(form_value(fields, count, "To"), 32);
+    callback_price(
+        &event, form_value(fields, count, "Price"), form_value(fields, count, "PriceUnit"), arena);
+    event.segments = callback_segments(form_value(fields, count, "NumSegments"));
     if (code.len > 0) {
         Str said = str_from(
             arena_printf(arena, STR_FMT " " STR_FMT, STR_ARG(code), STR_ARG(str_from(kind->type))));

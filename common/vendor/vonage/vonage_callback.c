@@ -159,6 +159,7 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
     event.message_id = callback_plain(form_value(fields, count, "messageId"), 64);
     callback_attempt_ref(form_value(fields, count, "client-ref"), &event);
     event.email = callback_phone(form_value(fields, count, "msisdn"), arena);
+    callback_price(&event, form_value(fields, count, "price"), STR("EUR"), arena);
     if (kind->reason_code[0] != '\0') {
         Str said = str_from(arena_printf(arena, STR_FMT " %s", STR_ARG(code), kind->type));
         event.text = callback_words(str_trim(said), arena);

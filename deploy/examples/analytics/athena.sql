@@ -30,7 +30,8 @@ CREATE EXTERNAL TABLE IF NOT EXISTS stentor.notifications_facts (
     click_s bigint,
     units int,
     cost_micros bigint,
-    currency string
+    currency string,
+    cost_estimated boolean
 )
 PARTITIONED BY (tenant string, day string)
 STORED AS PARQUET
@@ -66,7 +67,10 @@ CREATE EXTERNAL TABLE IF NOT EXISTS stentor.delivery_attempts_facts (
     cost_micros bigint,
     currency string,
     segments int,
-    minutes int
+    minutes int,
+    calling_code string,
+    price_category string,
+    cost_estimated boolean
 )
 PARTITIONED BY (tenant string, day string)
 STORED AS PARQUET

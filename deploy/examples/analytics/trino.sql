@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS hive.stentor.notifications_facts (
     units INTEGER,
     cost_micros BIGINT,
     currency VARCHAR,
+    cost_estimated BOOLEAN,
     tenant VARCHAR,
     day DATE
 ) WITH (format = 'PARQUET', external_location = 's3://bucket/prefix/facts/notifications_facts/', partitioned_by = ARRAY['tenant', 'day']);
@@ -58,6 +59,9 @@ CREATE TABLE IF NOT EXISTS hive.stentor.delivery_attempts_facts (
     currency VARCHAR,
     segments INTEGER,
     minutes INTEGER,
+    calling_code VARCHAR,
+    price_category VARCHAR,
+    cost_estimated BOOLEAN,
     tenant VARCHAR,
     day DATE
 ) WITH (format = 'PARQUET', external_location = 's3://bucket/prefix/facts/delivery_attempts_facts/', partitioned_by = ARRAY['tenant', 'day']);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/archive/database.h"
+#include "common/model/calling_code.h"
 #include "services/cli/cli.h"
 
 enum { INVOICE_MAX = 16 * 1024 * 1024, MICRO_DIGITS = 6, INVOICE_FIELDS = 6 };
@@ -43,14 +44,22 @@ static bool read_amount(Str text, int64_t *ret)
 
 // ---- prices ----
 
+static bool is_prefix(const char *text)
+{
+    size_t digits = strspn(text + (text[0] == '+'), "0123456789");
+    return text[0] == '+' && text[1] != '0' && digits >= 1 && digits <= CALLING_CODE_MAX &&
+           text[1 + digits] == '\0';
+}
+
 int cmd_costs_set(Cli *cli)
 {
     static const char sql[] =
         "INSERT INTO archive.unit_costs (channel, vendor, country, tenant, valid_from, unit, "
-        "micros, currency)"
+        "micros, currency, category)"
         " VALUES ($1, $2, coalesce($3, '*'), coalesce($4, '*'), coalesce($5::timestamptz, "
         "date_trunc('day', now())), coalesce($6, 'message'),"
-        " $7::bigint, $8) ON CONFLICT (channel, vendor, country, tenant, valid_from)"
+        " $7::bigint, $8, coalesce($9, '*')) ON CONFLICT (channel, vendor, country, category, "
+        "tenant, valid_from)"
         " DO UPDATE SET unit = EXCLUDED.unit, micros = EXCLUDED.micros, currency = "
         "EXCLUDED.currency, set_at = now()"
         " RETURNING valid_from";
@@ -60,19 +69,27 @@ int cmd_costs_set(Cli *cli)
     if (!read_amount(str_from(price), &micros) || micros < 0) {
         return cli_fail_as(cli, EXIT_USAGE, "--price '%.40s' is no amount such as 0.0079", price);
     }
+    const char *country = args_flag(&cli->args, "country");
+    if (country != NULL && !is_prefix(country)) {
+        return cli_fail_as(
+            cli, EXIT_USAGE,
+            "--country '%.16s' is not what numbers there begin with, such as +43 or +1242",
+            country);
+    }
     char number[24];
     snprintf(number, sizeof number, "%" PRId64, micros);
     const char *const params[] = {
         args_word(&cli->args, 0),
         args_word(&cli->args, 1),
-        args_flag(&cli->args, "country"),
+        country,
         args_flag(&cli->args, "tenant"),
         args_flag(&cli->args, "from"),
         args_flag(&cli->args, "unit"),
         number,
-        args_flag(&cli->args, "currency")};
+        args_flag(&cli->args, "currency"),
+        args_flag(&cli->args, "category")};
     PGconn *pg = open_database(cli, &err);
-    PGresult *rows = pg != NULL ? archive_ask(pg, "costs", sql, params, 8, &err) : NULL;
+    PGresult *rows = pg != NULL ? archive_ask(pg, "costs", sql, params, 9, &err) : NULL;
     if (rows != NULL) {
         const char *const pairs[] = {
             "price", price, "valid from", arena_printf(cli->arena, "%s", archive_text(rows, 0, 0)),
@@ -87,11 +104,11 @@ int cmd_costs_set(Cli *cli)
 
 static void print_cost(const Cli *cli, const PGresult *rows, int row, json_t *list)
 {
-    static const char *const names[] = {"channel",    "vendor", "country", "tenant",
-                                        "valid_from", "unit",   "micros",  "currency"};
+    static const char *const names[] = {"channel", "vendor", "country",  "tenant",  "valid_from",
+                                        "unit",    "micros", "currency", "category"};
     if (cli->json) {
         json_t *one = json_object();
-        for (int i = 0; i < 8; i++) {
+        for (int i = 0; i < 9; i++) {
             json_object_set_new(
                 one, names[i],
                 i == 6 ? json_integer(archive_number(rows, row, i))
@@ -102,18 +119,19 @@ static void print_cost(const Cli *cli, const PGresult *rows, int row, json_t *li
     }
     int64_t micros = archive_number(rows, row, 6);
     printf(
-        "%-10s %-20s %-2s %-20s %s  %" PRId64 ".%06" PRId64 " %s a %s\n",
+        "%-10s %-20s %-5s %-14s %-20s %s  %" PRId64 ".%06" PRId64 " %s a %s\n",
         archive_text(rows, row, 0), archive_text(rows, row, 1), archive_text(rows, row, 2),
-        archive_text(rows, row, 3), archive_text(rows, row, 4), micros / micros_in_one,
-        micros % micros_in_one, archive_text(rows, row, 7), archive_text(rows, row, 5));
+        archive_text(rows, row, 8), archive_text(rows, row, 3), archive_text(rows, row, 4),
+        micros / micros_in_one, micros % micros_in_one, archive_text(rows, row, 7),
+        archive_text(rows, row, 5));
 }
 
 int cmd_costs_list(Cli *cli)
 {
     static const char sql[] =
         "SELECT channel, vendor, country, tenant, to_char(valid_from, "
-        "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), unit, micros, currency"
-        " FROM archive.unit_costs ORDER BY channel, vendor, country, tenant, valid_from";
+        "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), unit, micros, currency, category"
+        " FROM archive.unit_costs ORDER BY channel, vendor, country, category, tenant, valid_from";
     Error err = {0};
     PGconn *pg = open_database(cli, &err);
     PGresult *rows = pg != NULL ? archive_ask(pg, "costs", sql, NULL, 0, &err) : NULL;

@@ -52,20 +52,13 @@ static const char find_tail_sql[] =
     "ended_at))"
     "      AS t (n, s, at) WHERE at IS NOT NULL),"
     "  'attempts', coalesce((SELECT json_agg(json_build_object('number', attempt_number, 'vendor', "
-    "vendor, 'outcome', outcome,"
-    "      'code', code, 'enhanced_code', enhanced_code, 'reply', reply, 'vendor_message_id', "
-    "vendor_message_id,"
-    "      'was_unknown', was_unknown, 'at', to_char(finished_at AT TIME ZONE 'UTC', "
-    "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'))"
-    "      ORDER BY attempt_number) FROM (SELECT DISTINCT ON (tenant_id, attempt_number) * FROM ("
-    "      SELECT tenant_id, attempt_number, vendor, outcome, code, enhanced_code, reply,"
-    "      vendor_message_id, was_unknown, finished_at FROM archiver.delivery_attempts"
-    "      WHERE created_at = $1::timestamptz AND notification_id = $2 UNION ALL"
-    "      SELECT tenant_id, attempt_number, vendor, outcome, code, enhanced_code, reply,"
-    "      vendor_message_id, was_unknown, finished_at FROM archiver.late_attempts"
-    "      WHERE created_at = $1::timestamptz AND notification_id = $2) AS b ORDER BY tenant_id,"
-    "      attempt_number, array_position('{accepted,rejected_retryable,rejected_terminal,timeout,"
-    "delivered,bounce,complaint,opened,clicked,failed}'::text[], outcome) DESC) AS a), '[]'))::text"
+    "vendor, 'outcome', outcome, 'code', code, 'enhanced_code', enhanced_code, 'reply', reply,"
+    "      'vendor_message_id', vendor_message_id, 'was_unknown', was_unknown, 'at', "
+    "to_char(finished_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'),"
+    "      'segments', segments, 'cost', trim_scale((cost_micros / 1000000.0)::numeric(20, "
+    "6))::text,"
+    "      'currency', currency, 'cost_estimated', cost_estimated) ORDER BY attempt_number)"
+    "      FROM stentor.notification_attempts(n.tenant_id, $1::timestamptz, $2)), '[]'))::text"
     ", status"
     // After a resend ended_at is the end of an earlier resend generation; only a failed mail can be
     // sent again.
@@ -209,16 +202,33 @@ static PGresult *wait_for(
     return err->kind == ERROR_NONE ? find(conn, id, has_window, err) : NULL;
 }
 
+// ", 2 segments, 0.0158 USD (estimated)"
+static void print_cost(const json_t *attempt)
+{
+    long long segments = (long long)json_integer_value(json_object_get(attempt, "segments"));
+    const char *cost = json_string_value(json_object_get(attempt, "cost"));
+    const char *currency = json_string_value(json_object_get(attempt, "currency"));
+    if (segments > 0) {
+        printf(", %lld segment%s", segments, segments == 1 ? "" : "s");
+    }
+    if (cost != NULL && currency != NULL) {
+        bool estimated = json_is_true(json_object_get(attempt, "cost_estimated"));
+        printf(", %s %s%s", cost, currency, estimated ? " (estimated)" : "");
+    }
+    printf("\n");
+}
+
 static void print_attempt(const json_t *attempt)
 {
     const char *code = json_string_value(json_object_get(attempt, "code"));
     const char *reply = json_string_value(json_object_get(attempt, "reply"));
     printf(
-        "  attempt %lld via %s: %s%s%s%s%s\n",
+        "  attempt %lld via %s: %s%s%s%s%s",
         (long long)json_integer_value(json_object_get(attempt, "number")),
         json_string_value(json_object_get(attempt, "vendor")),
         json_string_value(json_object_get(attempt, "outcome")), code != NULL ? ", " : "",
         code != NULL ? code : "", reply != NULL ? " " : "", reply != NULL ? reply : "");
+    print_cost(attempt);
 }
 
 static void print_wait(const json_t *wait)

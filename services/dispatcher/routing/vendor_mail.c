@@ -127,6 +127,7 @@ static void add_content(
     switch (channel) {
     case CHANNEL_SMS:
         mail->text = arena_str(arena, str_from(sms->text));
+        mail->segments = sms->segments;
         break;
     case CHANNEL_WHATSAPP:
         add_whatsapp(mail, (const void *)content, arena);

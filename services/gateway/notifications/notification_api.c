@@ -18,6 +18,9 @@ static const DbStatement SHOWN = {"notification_shown",
     "SELECT status, reason_code, reason, channel, category, priority, template, template_version, recipient_id,"
     " correlation_id, batch_id, scheduled_for, queued_at, scheduled_at, rendered_at, sent_at, delivered_at, opened_at,"
     " clicked_at, ended_at FROM stentor.notification_shown($1::text, $2::timestamptz, $3::text)"};
+static const DbStatement ATTEMPTS = {"notification_attempts",
+    "SELECT attempt_number, vendor, outcome, left(code, 64), left(enhanced_code, 64), started_at, finished_at, segments, cost_micros, currency,"
+    " cost_estimated FROM stentor.notification_attempts($1::text, $2::timestamptz, $3::text) ORDER BY attempt_number DESC LIMIT $4::int4"};
 static const DbStatement ACCEPTED = {"notification_accepted",
     "SELECT accepted_at, events FROM ingest.accepted_events($1::text, $2::timestamptz, $3::text)"};
 static const DbStatement ARCHIVED = {"notification_archived",
@@ -26,13 +29,53 @@ static const DbStatement ARCHIVED = {"notification_archived",
 enum { FAR_MS = 86400000 }; // an id from further ahead has no event in history
 enum { COLUMN_STATUS, COLUMN_REASON_CODE, COLUMN_REASON, COLUMN_TEXTS };
 
-static void answer_row(const Call *call, const HistoryRow *row)
+static Str text_in(const PGresult *rows, int row, int column)
 {
+    return db_is_null(rows, row, column) ? STR_EMPTY : db_get_text(rows, row, column);
+}
+
+static int64_t number_in(const PGresult *rows, int row, int column, int64_t absent)
+{
+    return db_is_null(rows, row, column) ? absent : db_get_int(rows, row, column);
+}
+
+// They come newest first. Slices point into the result.
+static const NotificationAttempt *read_attempts(
+    const Call *call, const PGresult *rows, size_t *ret_count)
+{
+    size_t count = (size_t)db_rows(rows);
+    NotificationAttempt *attempts =
+        arena_array(call->base->http->arena, count + 1, sizeof *attempts);
+    for (size_t i = 0; i < count; i++) {
+        int row = (int)(count - 1 - i);
+        attempts[i] = (NotificationAttempt){
+            .number = db_get_int(rows, row, 0),
+            .vendor = text_in(rows, row, 1),
+            .outcome = text_in(rows, row, 2),
+            .code = text_in(rows, row, 3),
+            .enhanced_code = text_in(rows, row, 4),
+            .started_us = db_get_time(rows, row, 5),
+            .finished_us = db_get_time(rows, row, 6),
+            .segments = number_in(rows, row, 7, 0),
+            .cost_micros = number_in(rows, row, 8, -1),
+            .currency = text_in(rows, row, 9),
+            .estimated = !db_is_null(rows, row, 10) && db_get_int(rows, row, 10) != 0};
+    }
+    *ret_count = count;
+    return attempts;
+}
+
+// attempts: NULL when history does not have it yet.
+static void answer_row(const Call *call, const HistoryRow *row, const PGresult *attempts)
+{
+    size_t count = 0;
+    const NotificationAttempt *list =
+        attempts != NULL ? read_attempts(call, attempts, &count) : NULL;
     Buf out;
     buf_init(&out, NOTIFICATION_JSON_MAX);
     Channel channel = CHANNEL_NONE;
     bool known = channel_from_name(row->text[FOLD_CHANNEL], &channel);
-    notification_print(&out, row, known ? &call->api->waits[channel] : NULL);
+    notification_print(&out, row, list, count, known ? &call->api->waits[channel] : NULL);
     http_respond(call->base->http, 200, "application/json", buf_view(&out));
     buf_done(&out);
 }
@@ -72,7 +115,7 @@ static void on_accepted(void *ctx, DbTxn *txn, const Error *err)
     if (notification_of_events(
             db_get_text(accepted, 0, 1), db_get_time(accepted, 0, 0), str_from(call->base->tenant),
             call->id, call->base->http->arena, &row, &bad)) {
-        answer_row(call, &row);
+        answer_row(call, &row, NULL);
     } else {
         api_answer_failure(call->base, &bad);
     }
@@ -95,7 +138,7 @@ static void ask_accepted(Call *call)
 
 static Str text_at(const PGresult *rows, int column)
 {
-    return db_is_null(rows, 0, column) ? STR_EMPTY : db_get_text(rows, 0, column);
+    return text_in(rows, 0, column);
 }
 
 // Slices point into the result.
@@ -128,7 +171,7 @@ static void on_shown(void *ctx, DbTxn *txn, const Error *err)
         return;
     }
     HistoryRow row = read_row(call, rows);
-    answer_row(call, &row);
+    answer_row(call, &row, db_txn_result(txn, 1));
 }
 
 static void get_notification(ApiCall *base)
@@ -150,6 +193,11 @@ static void get_notification(ApiCall *base)
     db_text(p, str_from(base->tenant));
     db_time(p, call->created_at_us);
     db_text(p, call->id);
+    p = db_txn_add(txn, &ATTEMPTS, NULL);
+    db_text(p, str_from(base->tenant));
+    db_time(p, call->created_at_us);
+    db_text(p, call->id);
+    db_i32(p, NOTIFICATION_ATTEMPTS_MAX);
     db_txn_submit(txn, on_shown, call);
 }
 

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/gateway/notifications/notification_view.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "common/base/clock.h"
 #include "common/bus/events/frames.h"
 #include "common/history/event_row.h"
+
+#define MICROS_IN_ONE INT64_C(1000000)
 
 // ---- from the accept log ----
 
@@ -86,7 +91,54 @@ static void put_wait(Buf *out, const NotificationWait *wait)
     buf_char(out, '}');
 }
 
-void notification_print(Buf *out, const HistoryRow *row, const NotificationWait *wait)
+// "0.0075": an amount is a text, so that no reader makes a binary fraction of it.
+static void put_amount(Buf *out, int64_t micros)
+{
+    char text[32];
+    int used = snprintf(
+        text, sizeof text, "%" PRId64 ".%06" PRId64, micros / MICROS_IN_ONE,
+        micros % MICROS_IN_ONE);
+    while (text[used - 1] == '0') { // it has a point
+        used--;
+    }
+    used -= text[used - 1] == '.';
+    put_text(out, "cost", str_of(text, (size_t)used));
+}
+
+static void put_attempt(Buf *out, const NotificationAttempt *attempt)
+{
+    buf_printf(out, "{\"number\":%" PRId64, attempt->number);
+    put_text(out, "vendor", attempt->vendor);
+    put_text(out, "outcome", attempt->outcome);
+    put_text(out, "code", attempt->code);
+    put_text(out, "enhanced_code", attempt->enhanced_code);
+    put_time(out, "started_at", attempt->started_us);
+    put_time(out, "finished_at", attempt->finished_us);
+    if (attempt->segments > 0) {
+        buf_printf(out, ",\"segments\":%" PRId64, attempt->segments);
+    }
+    if (attempt->cost_micros >= 0 && attempt->currency.len > 0) {
+        put_amount(out, attempt->cost_micros);
+        put_text(out, "currency", attempt->currency);
+        buf_printf(out, ",\"cost_estimated\":%s", attempt->estimated ? "true" : "false");
+    }
+    buf_char(out, '}');
+}
+
+static void put_attempts(Buf *out, const NotificationAttempt *attempts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        buf_cstr(out, i == 0 ? ",\"attempts\":[" : ",");
+        put_attempt(out, &attempts[i]);
+    }
+    if (count > 0) {
+        buf_char(out, ']');
+    }
+}
+
+void notification_print(
+    Buf *out, const HistoryRow *row, const NotificationAttempt *attempts, size_t attempt_count,
+    const NotificationWait *wait)
 {
     buf_cstr(out, "{\"id\":");
     buf_json(out, row->id);
@@ -107,5 +159,6 @@ void notification_print(Buf *out, const HistoryRow *row, const NotificationWait 
             put_time(out, fold_time_column(field), row->at_us[field]);
         }
     }
+    put_attempts(out, attempts, attempt_count);
     buf_char(out, '}');
 }

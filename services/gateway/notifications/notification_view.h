@@ -32,7 +32,22 @@ typedef struct NotificationWait {
     int64_t since_us; // 0: nothing is known against it
 } NotificationWait;
 
-// An object without what is not known. wait: of its channel, shown while it is under way; NULL:
-// nothing. `ended_at` is there when the status is an end: a mail that
-// was sent again after its end keeps the time of that end in history.
-void notification_print(Buf *out, const HistoryRow *row, const NotificationWait *wait);
+// One attempt, with what it costs.
+typedef struct NotificationAttempt {
+    int64_t number;
+    Str vendor, outcome, code, enhanced_code;
+    int64_t started_us, finished_us; // 0: not known
+    int64_t segments;                // 0: not known, or none
+    int64_t cost_micros;             // below 0: not known
+    Str currency;
+    bool estimated; // by the operator's prices; else the vendor says so
+} NotificationAttempt;
+
+enum { NOTIFICATION_ATTEMPTS_MAX = 50 }; // shown: the last ones
+
+// An object without what is not known. attempts: of history, in their order. wait: of its channel,
+// shown while it is under way; NULL: nothing. `ended_at` is there when the status is an end: a mail
+// that was sent again after its end keeps the time of that end in history.
+void notification_print(
+    Buf *out, const HistoryRow *row, const NotificationAttempt *attempts, size_t attempt_count,
+    const NotificationWait *wait);

@@ -314,6 +314,11 @@ static void assert_attempts_equal(const AttemptRow *a, const AttemptRow *b)
     assert_true(str_eq(a->code, b->code));
     assert_true(str_eq(a->reply, b->reply));
     assert_int_equal(a->finished_at_us, b->finished_at_us);
+    assert_int_equal(a->cost.segments, b->cost.segments);
+    assert_int_equal(a->cost.micros, b->cost.micros);
+    assert_true(str_eq(a->cost.currency, b->cost.currency));
+    assert_true(str_eq(a->cost.calling_code, b->cost.calling_code));
+    assert_true(str_eq(a->cost.price_category, b->cost.price_category));
 }
 
 static const HistoryRow *fold_story(Fixture *f, Story story, int n)
@@ -348,6 +353,44 @@ static void every_order_with_repeats_gives_the_same_rows(void **state)
     assert_str(first->reason, "the mailbox is full");
     assert_str(first->text[FOLD_TEMPLATE_VERSION], "2.0.0");
     assert_any_order(f, story_event, first);
+}
+
+static void a_callbacks_price_joins_its_attempt_in_every_order(void **state)
+{
+    Fixture *f = *state;
+    const HistoryRow *first = fold_story(f, cost_event, 0);
+    const AttemptRow *billed = attempt_number(first, 2);
+    assert_int_equal(billed->outcome, OUTCOME_ACCEPTED);
+    assert_str(billed->code, "250");
+    assert_int_equal(billed->cost.micros, 15000);
+    assert_str(billed->cost.currency, "USD");
+    assert_str(billed->cost.price_category, "marketing");
+    assert_str(billed->cost.calling_code, "43");
+    assert_int_equal(billed->cost.segments, 2);
+    assert_int_equal(attempt_number(first, 1)->cost.micros, 0);
+    assert_any_order(f, cost_event, first);
+}
+
+static void a_callbacks_price_without_an_attempt_or_a_currency_makes_no_row(void **state)
+{
+    Fixture *f = *state;
+    static const struct {
+        uint32_t of_attempt;
+        const char *currency;
+    } rows[] = {{0, "USD"}, {FOLD_ATTEMPT_MAX + 1, "USD"}, {1, "usd"}, {1, "US"}, {1, ""}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t count = 1;
+        StatusEvent *event =
+            status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_DELIVERED, AT(3));
+        Attempt *attempt = attempt_new(f->arena, event, 0, STENTOR__V1__OUTCOME__OUTCOME_DELIVERED);
+        attempt->of_attempt = rows[i].of_attempt;
+        attempt->cost_micros = 100;
+        attempt->currency = (char *)(uintptr_t)rows[i].currency;
+        fold_clear(f->fold);
+        fold_ok(f, status_message(f->arena, event));
+        fold_attempts(f->fold, &count);
+        assert_int_equal(count, 0);
+    }
 }
 
 static void a_later_life_wins_in_every_order(void **state)
@@ -515,6 +558,8 @@ int main(void)
         TEST(the_greater_outcome_of_an_attempt_stays_whole),
         TEST(another_tenant_with_the_same_id_has_a_row_of_its_own),
         TEST(every_order_with_repeats_gives_the_same_rows),
+        TEST(a_callbacks_price_joins_its_attempt_in_every_order),
+        TEST(a_callbacks_price_without_an_attempt_or_a_currency_makes_no_row),
         TEST(a_later_life_wins_in_every_order),
         TEST(a_vendors_callback_wins_over_every_life),
         TEST(a_status_of_an_earlier_life_loses_whatever_it_is),

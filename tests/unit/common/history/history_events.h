@@ -179,6 +179,34 @@ static inline BusMessage resend_event(Arena *arena, const char *id, int number)
     return status_message(arena, event);
 }
 
+// What the vendor says of the price of an attempt: in its answer, and in two callbacks.
+static inline BusMessage cost_event(Arena *arena, const char *id, int number)
+{
+    if (number == 0) {
+        return request_message(arena, request_new(arena, id));
+    }
+    static const Stentor__V1__Status statuses[STORY_EVENTS] = {
+        0, STENTOR__V1__STATUS__STATUS_SENDING, STENTOR__V1__STATUS__STATUS_SENT,
+        STENTOR__V1__STATUS__STATUS_DELIVERED, STENTOR__V1__STATUS__STATUS_OPENED};
+    StatusEvent *event = status_new(arena, id, statuses[number], AT(number));
+    bool callback = number >= 3;
+    Attempt *attempt = attempt_new(
+        arena, event, callback ? 0 : (uint32_t)number,
+        callback ? STENTOR__V1__OUTCOME__OUTCOME_DELIVERED
+                 : STENTOR__V1__OUTCOME__OUTCOME_ACCEPTED);
+    if (callback) {
+        attempt->of_attempt = 2;
+        attempt->cost_micros = number == 3 ? 15000 : 12000;
+        attempt->currency = (char *)(uintptr_t)(number == 3 ? "USD" : "EUR");
+        attempt->price_category = (char *)(uintptr_t)(number == 3 ? "" : "marketing");
+        attempt->code = (char *)(uintptr_t) "a callback's code is not the attempt's";
+    } else {
+        attempt->segments = (uint32_t)number;
+        attempt->calling_code = (char *)(uintptr_t) "43";
+    }
+    return status_message(arena, event);
+}
+
 typedef BusMessage (*Story)(Arena *arena, const char *id, int number);
 
 // The n-th of the 120 orders of five events.

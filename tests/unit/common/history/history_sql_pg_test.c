@@ -69,7 +69,8 @@ static void a_row_holds_what_the_events_said(void **state)
                " convert_from(address_hash, 'UTF8'), convert_from(content_checksum, 'UTF8'))"
                " FROM archiver.notifications"),
         NTF_ID "|demo|email|transactional|high|sent|5|welcome|1.0.0|en-US|rcp_1|corr-1|evt_1|dbt_1|"
-               "stay.confirmed|dgw_1|ntf_first|acme.test|gmail.com|hash-hash-hash-hash-hash-hash-32|checksum");
+               "stay.confirmed|dgw_1|ntf_first|acme.test|gmail.com|hash-hash-hash-hash-hash-hash-"
+               "32|checksum");
     assert_string_equal(
         value(
             f, "SELECT extract(epoch FROM sent_at - queued_at) || '|' ||"
@@ -144,6 +145,19 @@ static void every_order_of_flushes_gives_the_same_rows(void **state)
             f, "SELECT DISTINCT concat_ws('|', status, reason_code, reason, template_version) FROM "
                "archiver.notifications"),
         "bounced|mailbox_full|the mailbox is full|2.0.0");
+}
+
+static void a_callbacks_price_joins_its_attempt_in_every_order_of_flushes(void **state)
+{
+    Fixture *f = *state;
+    flush_in_every_order(f, cost_event);
+    assert_string_equal(
+        value(
+            f, "SELECT string_agg(DISTINCT concat_ws('|', attempt_number, id, vendor, outcome, "
+               "code, finished_at IS NULL, segments, cost_micros, currency, calling_code, "
+               "price_category), ' ') FROM archiver.delivery_attempts"),
+        "1|dat_01KAGTQ5M0000000000000000B|smtp|accepted|250|f|1|43 "
+        "2|dat_01KAGTQ5M0000000000000000B|smtp|accepted|250|f|2|15000|USD|43|marketing");
 }
 
 static void a_later_life_wins_in_every_order_of_flushes(void **state)
@@ -293,6 +307,7 @@ int main(void)
         TEST(a_row_holds_what_the_events_said),
         TEST(updated_at_is_when_the_row_was_written),
         TEST(every_order_of_flushes_gives_the_same_rows),
+        TEST(a_callbacks_price_joins_its_attempt_in_every_order_of_flushes),
         TEST(a_later_life_wins_in_every_order_of_flushes),
         TEST(a_callback_is_stored_above_every_life),
         TEST(the_order_of_outcomes_in_sql_is_that_of_the_enumeration),

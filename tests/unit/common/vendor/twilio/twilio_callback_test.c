@@ -156,6 +156,36 @@ static void what_a_recipient_wrote_is_a_reply(void **state)
     arena_free(arena);
 }
 
+static void a_price_is_an_amount_with_a_currency(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *says;
+        int64_t micros;
+        const char *currency;
+        uint32_t segments;
+    } rows[] = {
+        {"Price=-0.00750&PriceUnit=USD&NumSegments=2", 7500, "USD", 2},
+        {"Price=0.1&PriceUnit=EUR", 100000, "EUR", 0},
+        {"Price=&PriceUnit=USD&NumSegments=1", 0, "", 1},
+        {"Price=0.1", 0, "", 0},
+        {"Price=0.1&PriceUnit=usd", 0, "", 0},
+        {"Price=0.1&PriceUnit=DOLLAR", 0, "", 0},
+        {"Price=much&PriceUnit=USD&NumSegments=-1", 0, "", 0},
+        {"Price=99999999999999999999&PriceUnit=USD&NumSegments=999999", 0, "", 0},
+    };
+    Arena *arena = arena_new(0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *body =
+            arena_printf(arena, "MessageStatus=delivered&MessageSid=SM1&%s", rows[i].says);
+        CallbackEvent event = read_one(&twilio_callback, body, arena);
+        assert_int_equal(event.cost_micros, rows[i].micros);
+        assert_true(str_eq(event.currency, str_from(rows[i].currency)));
+        assert_int_equal(event.segments, rows[i].segments);
+    }
+    arena_free(arena);
+}
+
 static void a_key_is_an_auth_token(void **state)
 {
     (void)state;
@@ -173,6 +203,7 @@ int main(void)
         cmocka_unit_test(an_event_has_the_message_and_the_number),
         cmocka_unit_test(who_replies_stop_is_suppressed),
         cmocka_unit_test(what_a_recipient_wrote_is_a_reply),
+        cmocka_unit_test(a_price_is_an_amount_with_a_currency),
         cmocka_unit_test(a_key_is_an_auth_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,10 @@ static void each_receipt_is_what_it_says(void **state)
     assert_true(str_eq(event.text, STR("3 failed")));
     event = read_one(&vonage_callback, "status=delivered&client-ref=" NTF "-0", arena);
     assert_int_equal(event.notification_id.len, 0);
+    assert_int_equal(event.cost_micros, 0);
+    event = read_one(&vonage_callback, SAYS("delivered", "0") "&price=0.03330000", arena);
+    assert_int_equal(event.cost_micros, 33300);
+    assert_true(str_eq(event.currency, STR("EUR")));
     arena_free(arena);
 }
 

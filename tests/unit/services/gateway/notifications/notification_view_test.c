@@ -80,7 +80,7 @@ static void assert_printed(const HistoryRow *row, const char *expected)
 {
     Buf out;
     buf_init(&out, NOTIFICATION_JSON_MAX);
-    notification_print(&out, row, &away);
+    notification_print(&out, row, NULL, 0, &away);
     assert_string_equal(buf_c(&out), expected);
     buf_done(&out);
 }
@@ -94,6 +94,52 @@ static void what_is_not_known_is_left_out(void **state)
     assert_printed(
         &row, "{\"id\":\"" ALICE "\",\"status\":\"queued\",\"channel\":\"email\","
               "\"created_at\":\"1970-01-01T00:00:01.000000Z\"}");
+}
+
+static void an_attempt_shows_what_it_costs_and_who_says_so(void **state)
+{
+    (void)state;
+    const HistoryRow row = {.id = STR(ALICE), .status = STATUS_SENT};
+    const NotificationAttempt attempts[] = {
+        {.number = 1,
+         .vendor = STR("vonage"),
+         .outcome = STR("rejected_retryable"),
+         .code = STR("503"),
+         .cost_micros = -1},
+        {.number = 2,
+         .vendor = STR("twilio"),
+         .outcome = STR("accepted"),
+         .finished_us = 5000000,
+         .segments = 2,
+         .cost_micros = 15800,
+         .currency = STR("USD"),
+         .estimated = true},
+        {.number = 3,
+         .vendor = STR("twilio"),
+         .outcome = STR("accepted"),
+         .cost_micros = 12000000,
+         .currency = STR("EUR")},
+        {.number = 4,
+         .vendor = STR("twilio"),
+         .outcome = STR("accepted"),
+         .cost_micros = 0,
+         .currency = STR("EUR")},
+    };
+    Buf out;
+    buf_init(&out, NOTIFICATION_JSON_MAX);
+    notification_print(&out, &row, attempts, sizeof attempts / sizeof *attempts, NULL);
+    assert_string_equal(
+        buf_c(&out),
+        "{\"id\":\"" ALICE "\",\"status\":\"sent\",\"attempts\":["
+        "{\"number\":1,\"vendor\":\"vonage\",\"outcome\":\"rejected_retryable\",\"code\":\"503\"},"
+        "{\"number\":2,\"vendor\":\"twilio\",\"outcome\":\"accepted\","
+        "\"finished_at\":\"1970-01-01T00:00:05.000000Z\",\"segments\":2,\"cost\":\"0.0158\","
+        "\"currency\":\"USD\",\"cost_estimated\":true},"
+        "{\"number\":3,\"vendor\":\"twilio\",\"outcome\":\"accepted\",\"cost\":\"12\","
+        "\"currency\":\"EUR\",\"cost_estimated\":false},"
+        "{\"number\":4,\"vendor\":\"twilio\",\"outcome\":\"accepted\",\"cost\":\"0\","
+        "\"currency\":\"EUR\",\"cost_estimated\":false}]}");
+    buf_done(&out);
 }
 
 static void what_is_under_way_says_which_vendor_it_waits_for(void **state)
@@ -132,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_accept_log_shows_the_status_of_the_one_that_is_asked_for),
         cmocka_unit_test(what_is_not_known_is_left_out),
+        cmocka_unit_test(an_attempt_shows_what_it_costs_and_who_says_so),
         cmocka_unit_test(what_is_under_way_says_which_vendor_it_waits_for),
         cmocka_unit_test(an_end_that_a_resend_has_undone_is_not_shown),
     };
