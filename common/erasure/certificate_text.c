@@ -22,7 +22,7 @@ static const char KEPT[] =
     " WHERE request = $1 AND ended_at IS NULL ORDER BY subject, generation";
 
 static const char *const remains[] = {
-    "keyed hashes of addresses, ids, channels, categories, template names, times and outcomes of notifications and attempts",
+    "keyed hashes of addresses, ids, channels, categories, template names, times, outcomes, costs and country codes of notifications and attempts",
     "suppressions, by hash",
     "identity_id, locale and time zone in the events of the record on PEOPLE and in its segments",
     "entries of the audit log and of the archive's journal, without an address",

@@ -222,6 +222,7 @@ int cmd_route_put(Cli *cli);
 int cmd_route_list(Cli *cli);
 int cmd_route_show(Cli *cli);
 int cmd_route_delete(Cli *cli);
+int cmd_route_compare(Cli *cli);
 int cmd_credential_put(Cli *cli);
 int cmd_credential_list(Cli *cli);
 int cmd_credential_show(Cli *cli);

@@ -368,6 +368,11 @@ const Command commands[] = {
     {"route list", "", 0, 0, "json", "list the routes of the tenant and of the platform, in the order in which they are asked", cmd_route_list, NULL},
     {"route show", "KEY", 1, 1, "json", "show a route", cmd_route_show, NULL},
     {"route delete", "KEY", 1, 1, "json", "delete the tenant's own route", cmd_route_delete, NULL},
+    {"route compare", "KEY", 1, 1, "since= limit= json",
+     "show what became of the messages at each vendor of a route: delivered, bounced, blocked, how long it took, what it costs\n"
+     "  --since TIME   RFC 3339, or a span before now (default 24h, at most 31d); archived periods are not counted\n"
+     "  --limit N      the newest N attempts of all its vendors together (default 100000, at most 1000000)\n"
+     "  Of the tenant's messages, whichever route led to the vendor; STENTOR_TENANT=platform: of all tenants' messages.", cmd_route_compare, NULL},
     {"credential put", "VENDOR NAME", 2, 2, "reference= key-id= set= rate-per-s= rate-per-day= json",
      "say where the dispatchers find a vendor's secret; a new one is staged: test it, then promote it\n"
      "  --reference REF      file:/PATH, env:NAME or exec:/PATH ARGUMENTS, on the dispatchers' hosts; never the secret itself;\n"
