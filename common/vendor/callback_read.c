@@ -88,11 +88,6 @@ Str callback_email(Str text)
     return good ? text : STR_EMPTY;
 }
 
-Str callback_plain(Str text, size_t max)
-{
-    return text.len <= max && str_is_utf8(text) && !str_has_control(text) ? text : STR_EMPTY;
-}
-
 Str callback_phone(Str digits, Arena *arena)
 {
     Str rest = str_starts(digits, STR("+")) ? str_slice(digits, 1, digits.len) : digits;
