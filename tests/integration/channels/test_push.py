@@ -40,7 +40,14 @@ class World:
         self.pipeline.cli("credential", "promote", name, credential)
         self.credentials[name] = credential
 
+    def need(self, vendor):
+        """The vendor has a credential, and the dispatcher knows it."""
+        if vendor not in self.credentials:
+            self.vendor(vendor)
+            self.ready(vendor)
+
     def address(self, vendor):
+        """A new one."""
         return {"apns": lambda: secrets.token_hex(32), "fcm": lambda: f"c-{secrets.token_hex(8)}:APA91b{secrets.token_hex(60)}",
                 "webpush": lambda: self.double.subscription(f"/push/{secrets.token_hex(8)}")}[vendor]()
 
@@ -87,8 +94,7 @@ def world():
         publish(made.pipeline, "parcel", channel="push", locales=[locale("en", title="Order {{number}}", text="{{name}}, it is there ☃", data=DATA)])
         status, _, problem = made.post(made.address("apns"))
         assert (status, problem["field"]) == (422, "channel"), "without a credential there is no push"
-        made.vendor("fcm")
-        made.ready("fcm")
+        made.need("fcm")
         yield made
         assert made.double.seen()["refused"] == [], "every token and every body stood the check"
     finally:
@@ -106,8 +112,7 @@ def test_a_token_of_another_vendor_never_goes_to_fcm(world):
 
 
 def test_apns_takes_the_push_with_its_title_body_and_data(world):
-    world.vendor("apns")
-    world.ready("apns")
+    world.need("apns")
     device = world.address("apns")
     notification = world.sent(device.upper())
     push, = world.double.pushes("apns", notification)
@@ -129,8 +134,7 @@ def test_fcm_takes_the_push_with_its_title_body_and_data(world):
 
 
 def test_a_browser_reads_the_push_that_was_encrypted_for_it(world):
-    world.vendor("webpush")
-    world.ready("webpush")
+    world.need("webpush")
     written = json.loads(world.address("webpush"))
     notification = world.sent(json.dumps({"expirationTime": None, **written}, indent=1))
     push, = world.double.pushes("webpush", notification)
@@ -148,14 +152,17 @@ def test_what_is_no_address_of_a_push_is_refused_at_once(world, address, part):
 
 
 def test_an_endpoint_that_is_no_push_service_is_never_called(world):
+    world.need("webpush")
     stranger = world.double.subscription().replace("127.0.0.1", "169.254.169.254")
-    shown = world.pipeline.status(world.accepted(stranger), wait="failed")
-    assert "which is no known push service" in json.dumps(shown), shown
+    notification = world.accepted(stranger)
+    shown = world.pipeline.status(notification, wait="failed")
+    assert "which is no known push service" in json.dumps(shown) and world.event(notification, "failed").reason_code == "rejected", shown
     assert world.sent(world.address("webpush")), "nor is the channel shut by it"
 
 
 @pytest.mark.parametrize("vendor", ["apns", "fcm", "webpush"])
 def test_a_device_that_is_gone_is_suppressed(world, vendor):
+    world.need(vendor)
     address = {"apns": world.double.gone[0], "fcm": world.double.gone[1], "webpush": world.double.subscription("/push/gone")}[vendor]
     notification = world.accepted(address)
     shown = world.pipeline.status(notification, wait="failed")
@@ -167,6 +174,7 @@ def test_a_device_that_is_gone_is_suppressed(world, vendor):
 
 def test_a_server_that_says_goaway_loses_nothing_and_gets_nothing_twice(world):
     """1,000 pushes over connections that take 300 each: what is above the last stream of a GOAWAY was not taken, and is sent again."""
+    world.need("apns")
     before = world.double.seen()
     world.double.goaway(300)
     many = [{"to": world.address("apns"), "channel": "push", "template": "parcel", "variables": {"name": "Zoë", "number": i}} for i in range(1000)]
@@ -188,6 +196,7 @@ def test_a_server_that_says_goaway_loses_nothing_and_gets_nothing_twice(world):
 
 
 def test_too_many_requests_hold_one_device_for_a_minute(world):
+    world.need("apns")
     device = world.address("apns")
     world.double.say(device, 429, json.dumps({"reason": "TooManyRequests"}))
     notification = world.accepted(device)
@@ -227,6 +236,7 @@ def test_an_access_token_that_ended_is_replaced(world):
 
 
 def test_a_token_that_cannot_be_had_is_the_credentials_fault_and_a_new_credential_is_used_at_once(world):
+    world.need("apns")
     world.double.grants(False)
     world.double.revoke()
     notification = world.accepted(world.address("fcm"))
@@ -245,6 +255,7 @@ def test_a_token_that_cannot_be_had_is_the_credentials_fault_and_a_new_credentia
 
 @pytest.mark.parametrize("vendor, shown", [("fcm", "accepted"), ("apns", "signs"), ("webpush", "signs")])
 def test_a_credential_is_tested_without_sending(world, vendor, shown):
+    world.need(vendor)
     done = world.pipeline.run_cli("channel", "test", vendor, world.credentials[vendor], STENTOR_VENDOR_ADDRESSES="loopback",
                                   STENTOR_VENDOR_CA_FILE=str(world.double.ca), STENTOR_CREDENTIAL_DIRS=str(world.pipeline.folder / "credentials"))
     assert done.returncode == 0 and shown in done.stdout, done.stdout + done.stderr
@@ -265,6 +276,7 @@ def has_points():
 @pytest.mark.parametrize("vendor", ["apns", "fcm", "webpush"])
 def test_killed_behind_the_answer_the_push_goes_out_again_and_shows_once(world, vendor):
     """The last of the file: it restarts the dispatcher."""
+    world.need(vendor)
     service = world.pipeline.services["dispatcher"]
     service.stop()
     service.options["STENTOR_CRASH_AT"] = "http.answered"
