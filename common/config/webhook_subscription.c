@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/codec/event.h"
+#include "common/model/enums.h"
 
 #define SECRET_FIELD "secret"
 #define SECRET_PREFIX "whsec_"
@@ -34,8 +35,6 @@ WebhookSubscription *webhook_subscription_read(Str tenant, Str payload, Arena *a
     return entry;
 }
 
-// ---- what it gets ----
-
 bool webhook_is_filter(Str filter)
 {
     Status ignored;
@@ -45,61 +44,29 @@ bool webhook_is_filter(Str filter)
             status_from_name(str_slice(filter, name.len, filter.len), &ignored));
 }
 
-static bool matches(Str filter, Str event)
-{
-    bool any = str_ends(filter, STR(".*"));
-    return any ? str_starts(event, str_slice(filter, 0, filter.len - 1)) : str_eq(filter, event);
-}
-
-static bool is_event_wanted(const WebhookSubscription *entry, Str event)
-{
-    bool wanted = entry->n_events == 0 || str_eq(event, STR(WEBHOOK_TEST_EVENT));
-    for (size_t i = 0; i < entry->n_events && !wanted; i++) {
-        wanted = matches(str_from(entry->events[i]), event);
-    }
-    return wanted;
-}
-
-bool webhook_wants(const WebhookSubscription *entry, Str event, Channel channel, Category category)
-{
-    bool channel_wanted = entry->n_channels == 0 || channel == CHANNEL_NONE;
-    bool category_wanted = entry->n_categories == 0 || category == CATEGORY_NONE;
-    for (size_t i = 0; i < entry->n_channels && !channel_wanted; i++) {
-        channel_wanted = (Channel)entry->channels[i] == channel;
-    }
-    for (size_t i = 0; i < entry->n_categories && !category_wanted; i++) {
-        category_wanted = (Category)entry->categories[i] == category;
-    }
-    return channel_wanted && category_wanted && is_event_wanted(entry, event);
-}
-
 // ---- secrets ----
 
-void webhook_secret_text(Str bytes, char ret[WEBHOOK_SECRET_SIZE])
+static void make_text(char ret[WEBHOOK_SECRET_SIZE])
 {
-    assert(bytes.len <= WEBHOOK_SECRET_LEN);
+    uint8_t bytes[WEBHOOK_SECRET_LEN];
+    random_bytes(bytes, sizeof bytes);
     memcpy(ret, SECRET_PREFIX, sizeof SECRET_PREFIX);
-    (void)EVP_EncodeBlock(
-        (unsigned char *)ret + strlen(SECRET_PREFIX), (const unsigned char *)bytes.ptr,
-        (int)bytes.len);
+    (void)EVP_EncodeBlock((unsigned char *)ret + strlen(SECRET_PREFIX), bytes, sizeof bytes);
+    OPENSSL_cleanse(bytes, sizeof bytes);
 }
 
 static Stentor__V1__WebhookSecret *make_secret(
     const WebhookSubscription *entry, MasterKey *master, int64_t now_us, Arena *arena,
     char ret[WEBHOOK_SECRET_SIZE])
 {
-    uint8_t bytes[WEBHOOK_SECRET_LEN];
     Str tenant = str_from(entry->tenant);
     Stentor__V1__WebhookSecret *secret = arena_alloc(arena, sizeof *secret);
     stentor__v1__webhook_secret__init(secret);
-    random_bytes(bytes, sizeof bytes);
-    Str plain = str_of(bytes, sizeof bytes);
+    make_text(ret);
     DataKey *key = data_key_for_tenant(master, tenant);
-    secret->secret = seal(key, tenant, str_from(entry->id), SECRET_FIELD, plain, arena);
+    secret->secret = seal(key, tenant, str_from(entry->id), SECRET_FIELD, str_from(ret), arena);
     secret->created_at_us = now_us;
     data_key_free(key);
-    webhook_secret_text(plain, ret);
-    OPENSSL_cleanse(bytes, sizeof bytes);
     return secret;
 }
 
@@ -126,12 +93,12 @@ bool webhook_secret_signs(const Stentor__V1__WebhookSecret *secret, int64_t now_
 
 bool webhook_secret_open(
     DataKey *key, const WebhookSubscription *entry, const Stentor__V1__WebhookSecret *secret,
-    Arena *arena, Str *ret_bytes, Error *err)
+    Arena *arena, Str *ret_text, Error *err)
 {
     if (secret->secret == NULL) {
         return error_set(err, ERROR_PERMANENT, "a secret is empty");
     }
     return unseal(
         key, str_from(entry->tenant), str_from(entry->id), SECRET_FIELD, secret->secret, arena,
-        ret_bytes, err);
+        ret_text, err);
 }

@@ -6,21 +6,16 @@
 
 #include "common/base/id.h"
 #include "common/codec/seal.h"
-#include "common/model/enums.h"
 #include "stentor/v1/config.pb-c.h"
 
 #define WEBHOOK_KIND "webhook"
 #define WEBHOOK_ID_PREFIX "whs_"
-#define WEBHOOK_TEST_EVENT "webhook.test" // goes to any endpoint, whatever it asks for
 
 enum {
     WEBHOOK_EVENTS_MAX = 32,
     WEBHOOK_SECRETS_MAX = 2,
     WEBHOOK_SECRET_LEN = 32,  // bytes of one that is made here
     WEBHOOK_SECRET_SIZE = 64, // its text, "whsec_" and base64, with NUL
-    WEBHOOK_RATE_DEFAULT = 25,
-    WEBHOOK_IN_FLIGHT_DEFAULT = 8,
-    WEBHOOK_DISABLE_AFTER_DEFAULT = 20,
 };
 
 typedef Stentor__V1__WebhookSubscription WebhookSubscription;
@@ -31,8 +26,6 @@ WebhookSubscription *webhook_subscription_read(Str tenant, Str payload, Arena *a
 
 // "notification.<status>", "notification.*": what a subscription can ask for.
 bool webhook_is_filter(Str filter);
-// Does it get the event? Nothing named: all of them.
-bool webhook_wants(const WebhookSubscription *entry, Str event, Channel channel, Category category);
 
 // A new secret becomes the first; the one before signs with it for overlap_us (0: no longer), any
 // earlier one does not. *ret is the new one's text, which is in no other place.
@@ -41,10 +34,8 @@ void webhook_secret_add(
     char ret[WEBHOOK_SECRET_SIZE]);
 // false: it is over.
 bool webhook_secret_signs(const Stentor__V1__WebhookSecret *secret, int64_t now_us);
-// Its bytes, in `arena`. `key` is the tenant's (data_key_for_tenant). ERROR_PERMANENT: sealed under
+// Its text, in `arena`. `key` is the tenant's (data_key_for_tenant). ERROR_PERMANENT: sealed under
 // a key that is not in the file, for another subscription, or altered.
 bool webhook_secret_open(
     DataKey *key, const WebhookSubscription *entry, const Stentor__V1__WebhookSecret *secret,
-    Arena *arena, Str *ret_bytes, Error *err);
-void webhook_secret_text(
-    Str bytes, char ret[WEBHOOK_SECRET_SIZE]); // at most WEBHOOK_SECRET_LEN bytes
+    Arena *arena, Str *ret_text, Error *err);

@@ -267,14 +267,14 @@ bool subscription_show_again(SubscriptionChange *change, const WebhookSubscripti
     if (call->http->received_at_us - secret->created_at_us > SHOWN_AGAIN_US) {
         return true;
     }
-    Str bytes = STR_EMPTY;
+    Str text = STR_EMPTY;
     Error err = {0};
     DataKey *key = data_key_for_tenant(api->master, str_from(call->tenant));
-    bool ok = webhook_secret_open(key, entry, secret, call->http->arena, &bytes, &err);
+    bool ok = webhook_secret_open(key, entry, secret, call->http->arena, &text, &err) &&
+              (str_to_c(text, change->secret, sizeof change->secret) ||
+               error_set(&err, ERROR_PERMANENT, "a webhook's secret is too long"));
     data_key_free(key);
-    if (ok) {
-        webhook_secret_text(bytes, change->secret);
-    } else {
+    if (!ok) {
         api_answer_failure(call, &err);
     }
     return ok;
