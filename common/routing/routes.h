@@ -56,6 +56,8 @@ bool routes_credential_changed(Routes *routes, Str tenant, Str key, Str payload,
 // Those with a vendor: `base`, in-app always, and each for which the tenant or the platform has a credential that
 // is neither staged nor revoked.
 ChannelSet routes_channels(const Routes *routes, Str tenant, ChannelSet base);
+// Is one of these credentials of a vendor that takes the address? Also when `base` has the channel.
+bool routes_take(const Routes *routes, Str tenant, ChannelSet base, Channel channel, Str address);
 
 // NULL: not there. Borrowed until the next change.
 const RouteEntry *routes_get(const Routes *routes, Str tenant, Str key);

@@ -393,7 +393,8 @@ const Command commands[] = {
     {"channel resume", "VENDOR", 1, 1, "json", "send by this vendor again", cmd_channel_resume, NULL},
     {"channel test", "VENDOR CREDENTIAL", 2, 2, "json",
      "ask the vendor whether it accepts a credential; sends no notification\n"
-     "  It reads the secret where the command runs: run it on a dispatcher's host, as its user.", cmd_channel_test, NULL},
+     "  It reads the secret where the command runs: run it on a dispatcher's host, as its user. apns and\n"
+     "  webpush have no such call: their key is read and signs.", cmd_channel_test, NULL},
     {"apikey create", "", 0, 0, "name= scopes= expires= tenant= json",
      "create an API key of the tenant; the key is shown once and stored hashed\n"
      "  --scopes LIST    with commas: send, read, manage, admin (default), or single ones such as recipients:reveal;\n"

@@ -142,8 +142,9 @@ static void put_web(json_t *message, const VendorMail *push, int64_t ttl_s, Aren
 static bool set_request(
     const VendorAccount *account, json_t *root, Arena *arena, VendorRequest *ret, Error *err)
 {
-    FcmAccount file;
-    if (!fcm_account(account, arena, &file, err)) {
+    FcmAccount file = {.project = vendor_setting(account, STR("project"))};
+    // The token was made of the file: reading it for each push would cost more than the rest.
+    if (file.project.len == 0 && !fcm_account(account, arena, &file, err)) {
         json_decref(root);
         return false;
     }

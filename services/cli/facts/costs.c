@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/archive/database.h"
-#include "common/model/calling_code.h"
+#include "common/model/calling_prefix.h"
 #include "services/cli/cli.h"
 
 enum { INVOICE_MAX = 16 * 1024 * 1024, MICRO_DIGITS = 6, INVOICE_FIELDS = 6 };
@@ -47,7 +47,7 @@ static bool read_amount(Str text, int64_t *ret)
 static bool is_prefix(const char *text)
 {
     size_t digits = strspn(text + (text[0] == '+'), "0123456789");
-    return text[0] == '+' && text[1] != '0' && digits >= 1 && digits <= CALLING_CODE_MAX &&
+    return text[0] == '+' && text[1] != '0' && digits >= 1 && digits <= CALLING_PREFIX_MAX &&
            text[1 + digits] == '\0';
 }
 
