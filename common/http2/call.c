@@ -169,7 +169,7 @@ static void take_limits(Http2Call *call, const Http2CallOptions *options)
         (size_t)(options->answer_max > 0 ? options->answer_max : ANSWER_MAX);
 }
 
-static void route(Http2Call *call, const char *url)
+static void route(Http2Call *call, const char *url, const char *pool)
 {
     GuardedUrl found;
     Error err = {0};
@@ -181,7 +181,7 @@ static void route(Http2Call *call, const char *url)
         http2_call_end(call, HTTP_NEVER_SENT, HTTP_FAILURE_BLOCKED, err.kind, err.text);
         return;
     }
-    call->origin = http2_origin_of(call->client, &found);
+    call->origin = http2_origin_of(call->client, &found, pool);
     call->exchange.authority = str_from(call->origin->authority);
     http2_queue_push(call);
 }
@@ -190,6 +190,7 @@ Http2Call *http2_call(Http2Client *client, const Http2CallOptions *options)
 {
     assert(!client->closing && strlen(options->url) <= HTTP_URL_MAX);
     assert(options->lane >= 0 && options->lane < HTTP_CALL_LANES);
+    assert(options->pool == NULL || strlen(options->pool) <= HTTP2_POOL_MAX);
     Http2Call *call = xcalloc(1, sizeof *call);
     call->client = client;
     call->lane = options->lane;
@@ -202,7 +203,7 @@ Http2Call *http2_call(Http2Client *client, const Http2CallOptions *options)
     take_limits(call, options);
     take_request(call, options);
     open_call(call);
-    route(call, options->url);
+    route(call, options->url, options->pool != NULL ? options->pool : "");
     http2_client_soon(client);
     return call;
 }

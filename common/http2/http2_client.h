@@ -11,6 +11,8 @@
 
 #include "common/http/client/http_client.h"
 
+enum { HTTP2_POOL_MAX = 200 };
+
 typedef struct Http2Client Http2Client;
 typedef struct Http2Call Http2Call;
 
@@ -47,6 +49,7 @@ typedef struct Http2CallOptions {
     int64_t head_max;   // bytes of the answer's headers [16 KiB]
     int64_t answer_max; // bytes of the answer's body that are read [64 KiB]
     int lane;           // below HTTP_CALL_LANES; of those that wait for an origin the lowest first
+    const char *pool; // calls of another pool, or of none (NULL), never share a connection with it
     Http2Piece on_piece;
     Http2Done on_done;
     void *ctx;

@@ -44,7 +44,7 @@ typedef struct Http2Connection {
     uint64_t pinged_ms, pongs; // 0: no ping on the way
 } Http2Connection;
 
-// Calls to one host and port.
+// Calls of one pool to one host and port.
 struct Http2Origin {
     Http2Client *client;
     GuardedUrl url;
@@ -117,7 +117,7 @@ void http2_call_free(Http2Call *call);
 
 // ---- origin.c ----
 
-Http2Origin *http2_origin_of(Http2Client *client, const GuardedUrl *url);
+Http2Origin *http2_origin_of(Http2Client *client, const GuardedUrl *url, const char *pool);
 void http2_origin_free(void *origin); // of the map
 bool http2_origin_is_unused(const Http2Origin *origin);
 void http2_queue_push(Http2Call *call);

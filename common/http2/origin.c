@@ -23,10 +23,10 @@ static char *authority_of(const GuardedUrl *url)
     return xstrdup(text);
 }
 
-Http2Origin *http2_origin_of(Http2Client *client, const GuardedUrl *url)
+Http2Origin *http2_origin_of(Http2Client *client, const GuardedUrl *url, const char *pool)
 {
-    char name[GUARD_HOST_MAX + 16];
-    int len = snprintf(name, sizeof name, "%s:%u", url->host, (unsigned)url->port);
+    char name[GUARD_HOST_MAX + 16 + HTTP2_POOL_MAX];
+    int len = snprintf(name, sizeof name, "%s:%u %s", url->host, (unsigned)url->port, pool);
     Http2Origin *origin = map_get(client->origins, str_of(name, (size_t)len));
     if (origin == NULL) {
         origin = xcalloc(1, sizeof *origin);

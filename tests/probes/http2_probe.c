@@ -3,7 +3,7 @@
 // Calls of common/http2 by hand. One command a line on standard input, an object of JSON; for each
 // call a line of JSON when it has ended, and a line with "done" behind the last of a command:
 //   {"url": U, "count": 100, "parallel": 8, "bytes": 1000, "first": 0, "whole_ms": 5000,
-//    "cancel_after": 3, "lanes": 4}
+//    "cancel_after": 3, "lanes": 4, "pools": 2}
 // POSTs with bodies that begin with "id=NNN;". Options of the client are arguments: allow=loopback,
 // ca=FILE, dns=IP:PORT, streams=N, connections=N, ping_ms=N, pong_ms=N, connect_ms=N, life_s=N,
 // tenant=1, quiet=1 (no line for a call).
@@ -21,10 +21,12 @@
 
 enum { LINE_SIZE = 16384 };
 
+static const char *const pools[] = {"one", "two", "three"};
+
 typedef struct Run {
     Http2Client *client;
     const char *url;
-    int64_t next, end, open, whole_ms, cancel_after, lanes;
+    int64_t next, end, open, whole_ms, cancel_after, lanes, pools;
     size_t bytes;
     int64_t unsent, answered, unknown;
     bool quiet;
@@ -108,6 +110,7 @@ static void start_more(Run *run, int64_t parallel)
             .body_len = run->bytes < (size_t)len ? (size_t)len : run->bytes,
             .whole_ms = run->whole_ms,
             .lane = (int)(sent->id % run->lanes),
+            .pool = run->pools > 0 ? pools[(size_t)sent->id % (size_t)run->pools] : NULL,
             .on_piece = on_piece,
             .on_done = on_done,
             .ctx = sent,
@@ -145,6 +148,7 @@ static void obey(uv_loop_t *loop, Http2Client *client, bool quiet, const json_t 
         .whole_ms = number(command, "whole_ms", 0),
         .cancel_after = number(command, "cancel_after", 0),
         .lanes = number(command, "lanes", 1),
+        .pools = number(command, "pools", 0),
         .bytes = (size_t)number(command, "bytes", 100),
         .quiet = quiet,
     };

@@ -136,7 +136,7 @@ static VendorPlace *open_http(Vendors *vendors, Str name, const CredentialEntry 
     place->api = api;
     place->http = http_vendor_new(&(HttpVendorOptions){
         .loop = vendors->parts.loop,
-        .transport = api->http2 ? transport_http2(vendors->client2) : http1,
+        .transport = api->http2 ? transport_http2(vendors->client2, place->limit) : http1,
         .grants = http1,
         .api = api,
         .calls = calls,

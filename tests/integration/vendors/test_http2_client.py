@@ -56,6 +56,13 @@ def test_what_the_client_says_is_what_happened(server, probe, path, certainty, f
     assert server.seen()["taken"] == [call["id"]] and call["kind"] != "config"
 
 
+def test_calls_of_one_pool_share_connections_and_no_others(server, probe):
+    ended, _ = probe.post(server.url("/ok"), count=12, parallel=1, pools=3)
+    assert by_certainty(ended)["unsent"] == set() and server.seen()["connections"] == 3
+    probe.post(server.url("/ok"), count=2, parallel=1)
+    assert server.seen()["connections"] == 4, "those of none"
+
+
 def test_a_request_arrives_as_it_was_written(server, probe):
     call = probe.one(server.url("/ok?q=1+2%2F#part"))
     headers = server.seen()["headers"]

@@ -120,7 +120,7 @@ static void ask(HttpVendor *vendor, Str key, const VendorAccount *account, Error
     };
     vendor->granting = true;
     vendor->running++;
-    options->grants.call(options->grants.client, &grant->call);
+    options->grants.call(&options->grants, &grant->call);
 }
 
 // ---- signed here ----

@@ -243,7 +243,7 @@ static void hand_over(Sending *sending)
         .on_done = on_done,
         .ctx = sending,
     };
-    own->transport.call(own->transport.client, &sending->call);
+    own->transport.call(&own->transport, &sending->call);
 }
 
 // No request can be made of it: nothing was sent. The credential's fault, or this vendor cannot

@@ -27,15 +27,18 @@ struct TransportCall {
     void *ctx;
 };
 
-typedef struct Transport {
+typedef struct Transport Transport;
+struct Transport {
     void *client; // borrowed, with a guard: a credential never crosses a network in clear
-    void (*call)(void *client, TransportCall *call);
+    void (*call)(const Transport *transport, TransportCall *call);
+    const char *pool; // what shares connections, where one carries many calls: a credential's calls
     // One connection carries many calls: that it ended says nothing about any of them.
     bool shares;
-} Transport;
+};
 
 Transport transport_http1(HttpClient *client);
-Transport transport_http2(Http2Client *client);
+// pool: as Http2CallOptions; borrowed.
+Transport transport_http2(Http2Client *client, const char *pool);
 
 // For both: the request's headers for the client, and the answer's for the caller.
 void transport_take_headers(const TransportCall *call, HttpCallHeader ret[HTTP_CALL_HEADERS_MAX]);

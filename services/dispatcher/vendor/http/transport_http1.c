@@ -16,7 +16,7 @@ static void on_done(void *ctx, HttpCall *call, const HttpAnswer *answer)
 }
 
 // The body is written as soon as there is a connection, so there must be one before `held_ms`.
-static void call_http1(void *client, TransportCall *call)
+static void call_http1(const Transport *transport, TransportCall *call)
 {
     const VendorRequest *request = call->request;
     bool held = call->held_ms > 0 && call->held_ms < call->connect_ms;
@@ -35,7 +35,7 @@ static void call_http1(void *client, TransportCall *call)
         .ctx = call,
     };
     transport_take_headers(call, options.headers);
-    (void)http_call(client, &options);
+    (void)http_call(transport->client, &options);
 }
 
 Transport transport_http1(HttpClient *client)

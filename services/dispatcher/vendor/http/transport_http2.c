@@ -16,7 +16,7 @@ static void on_done(void *ctx, Http2Call *call, const HttpAnswer *answer)
 }
 
 // A body is written whenever a stream and a window are free, so the call ends at `held_ms`.
-static void call_http2(void *client, TransportCall *call)
+static void call_http2(const Transport *transport, TransportCall *call)
 {
     const VendorRequest *request = call->request;
     bool held = call->held_ms > 0 && call->held_ms < call->whole_ms;
@@ -27,15 +27,16 @@ static void call_http2(void *client, TransportCall *call)
         .body_len = request->body.len,
         .whole_ms = held ? call->held_ms : call->whole_ms,
         .lane = call->lane,
+        .pool = transport->pool,
         .on_piece = on_piece,
         .on_done = on_done,
         .ctx = call,
     };
     transport_take_headers(call, options.headers);
-    (void)http2_call(client, &options);
+    (void)http2_call(transport->client, &options);
 }
 
-Transport transport_http2(Http2Client *client)
+Transport transport_http2(Http2Client *client, const char *pool)
 {
-    return (Transport){.client = client, .call = call_http2, .shares = true};
+    return (Transport){.client = client, .call = call_http2, .pool = pool, .shares = true};
 }

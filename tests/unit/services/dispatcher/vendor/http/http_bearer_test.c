@@ -42,9 +42,9 @@ typedef struct World {
 
 static World *world; // of the running test: a vendor's functions have no context
 
-static void call_line(void *client, TransportCall *call)
+static void call_line(const Transport *transport, TransportCall *call)
 {
-    Line *line = client;
+    Line *line = transport->client;
     assert_true(line->count < CALLS_MAX);
     line->calls[line->count++] = call;
 }
