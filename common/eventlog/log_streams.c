@@ -22,6 +22,7 @@ static const LogStream rows[] = {
     {"HOOK",              KEPT_NOT,      false, "status events on their way to tenants' endpoints"},
     {"EVENTS",            KEPT_NOT,      false, "applications' events: their keys last two weeks"},
     {"FEED",              KEPT_NOT,      false, "in-app inboxes: the stream itself has them as long as they last"},
+    {"REPLIES",           KEPT_NOT,      false, "what recipients wrote: the callbacks hold it"},
     {"IN_HAND",           KEPT_NOT,      true,  "what a process has in hand now"},
 };
 // clang-format on

@@ -6,6 +6,7 @@
 #include "stentor/v1/feed.pb-c.h"
 #include "stentor/v1/inbound.pb-c.h"
 #include "stentor/v1/rendered.pb-c.h"
+#include "stentor/v1/reply.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
 #include "stentor/v1/webhook.pb-c.h"
@@ -26,6 +27,7 @@ static const EventKind kinds[] = {
     {"DEFERRED",  "ntf.deferred.", &stentor__v1__deferred__descriptor},
     {"INBOUND",   "ntf.inbound.",  &stentor__v1__inbound_callback__descriptor},
     {"FEED",      "feed.",         &stentor__v1__feed_event__descriptor},
+    {"REPLIES",   "ntf.reply.",    &stentor__v1__inbound_reply__descriptor},
     {"AUDIT",     "aud.",          &stentor__v1__audit_entry__descriptor},
 };
 // clang-format on

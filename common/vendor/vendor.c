@@ -55,13 +55,13 @@ const VendorApi *vendor_find(Str name)
     return NULL;
 }
 
-const char *vendor_reason(const VendorApi *api, Str text)
+const VendorReason *vendor_reason(const VendorApi *api, Str text)
 {
     Str code = STR_EMPTY;
     (void)str_split(&text, ' ', &code);
     for (const VendorReason *row = api->reasons; row != NULL && row->code != NULL; row++) {
         if (str_eq(code, str_from(row->code))) {
-            return row->reason_code;
+            return row;
         }
     }
     return NULL;

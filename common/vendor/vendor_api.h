@@ -9,6 +9,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/error.h"
+#include "common/model/enums.h"
 #include "common/vendor/send_result.h"
 
 enum {
@@ -120,6 +121,7 @@ typedef struct VendorBearer {
 // What a caller reads as the reason_code of a message that a vendor's own code ended.
 typedef struct VendorReason {
     const char *code, *reason_code; // NULL: the end of the list
+    SuppressionReason suppress;     // that follows for the address; SUPPRESSION_NONE: none
 } VendorReason;
 
 typedef struct VendorApi {
@@ -183,7 +185,7 @@ typedef struct VendorApi {
 } VendorApi;
 
 // Of a SendResult's text, which begins with the vendor's code; NULL: no more than its class says.
-const char *vendor_reason(const VendorApi *api, Str text);
+const VendorReason *vendor_reason(const VendorApi *api, Str text);
 
 // NULL: no vendor with an HTTP API has this name.
 const VendorApi *vendor_find(Str name);

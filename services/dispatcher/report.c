@@ -32,9 +32,9 @@ static const char *reason_code_of(const LedgerRow *row)
         return "retries_exhausted";
     }
     const VendorApi *api = vendor_find(row->vendor);
-    const char *said = api != NULL ? vendor_reason(api, row->reply) : NULL;
+    const VendorReason *said = api != NULL ? vendor_reason(api, row->reply) : NULL;
     if (said != NULL) {
-        return said;
+        return said->reason_code;
     }
     int64_t code = 0;
     bool known = str_to_i64(row->code, &code) && code >= 200 && code <= 599;

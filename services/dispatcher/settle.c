@@ -174,7 +174,7 @@ static void note_events(DbTxn *txn, const Settle *settle)
     for (size_t i = 0; i < settle->count; i++) {
         const Proof *proof = &settle->proofs[i];
         events[i] = (LedgerEvent){
-            .at_us = proof->ledger.at_us,
+            .at_us = late_noted_us(proof->status),
             .event_id = proof->ledger.event_id,
             .tenant = proof->ledger.tenant,
             .sequence = proof->delivery->message.sequence,

@@ -4,6 +4,7 @@
 #include "common/bus/events/suppression_event.h"
 #include "common/config/config_store.h"
 #include "common/model/rules/ladder.h"
+#include "common/vendor/vendor_api.h"
 
 SuppressionReason suppress_reason(const LedgerRow *row)
 {
@@ -20,6 +21,11 @@ SuppressionReason suppress_reason(const LedgerRow *row)
                    ? str_eq(row->reply_class, STR("bad_address"))
                    : str_to_i64(row->code, &code) && code >= 200 && code <= 599 &&
                          reply_classify((int)code, row->enhanced) == REPLY_BAD_ADDRESS;
+    const VendorApi *api = vendor_find(row->vendor);
+    const VendorReason *said = api != NULL ? vendor_reason(api, row->reply) : NULL;
+    if (row->rung < 0 && said != NULL && said->suppress != SUPPRESSION_NONE) {
+        return said->suppress;
+    }
     if (row->rung >= 0 || !bad) {
         return SUPPRESSION_NONE;
     }
@@ -52,7 +58,8 @@ bool suppress_address(Job *job, Bus *bus, const Suppressions *known, Error *err)
         .hash = rendered->address_hash.data,
         .reason = reason,
         .at_us = job->row.finished_at_us,
-        .by = STR("dispatcher"),
+        // The vendor has heard a STOP itself.
+        .by = reason == SUPPRESSION_OPT_OUT ? STR(SUPPRESSION_BY_REPLY) : STR("dispatcher"),
         .note = job->row.reply,
         .notification_id = job->key->notification_id,
         .address = job->mail.to, // empty when only the ledger's row is known

@@ -17,6 +17,8 @@
 #include "services/gateway/notifications/notification_api.h"
 #include "services/gateway/preferences/preferences_public.h"
 #include "services/gateway/recipients/recipients_api.h"
+#include "services/gateway/replies/replies_api.h"
+#include "services/gateway/replies/reply_releases.h"
 #include "services/gateway/scheduled/scheduled_api.h"
 #include "services/gateway/subscriptions/subscriptions_api.h"
 #include "services/gateway/suppressions/link_revocations_api.h"
@@ -82,6 +84,8 @@ typedef struct Gateway {
     TenantEvents *tenant_events;
     ApiKeysApi *api_keys;
     InboundKeysApi inbound_keys;
+    RepliesApi replies;
+    ReplyReleases *reply_releases;
     MailDomainsApi *mail_domains;
     VendorsApi vendors;
     SubscriptionsApi subscriptions;
@@ -229,7 +233,8 @@ static void begin_stop(void *state)
 {
     Gateway *g = state;
     g->phase = PHASE_DRAINING;
-    g->closing = 2;
+    g->closing = 3;
+    reply_releases_stop(g->reply_releases, on_part_closed, g);
     tenant_events_stop(g->tenant_events, on_part_closed, g);
     http_server_stop(g->server, on_part_closed, g);
     (void)uv_timer_start(&g->tick, on_timer_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
@@ -300,6 +305,8 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     api_keys_api_add(&g->api, g->api_keys);
     g->inbound_keys = (InboundKeysApi){bus, service_master_key(g->service)};
     inbound_keys_api_add(&g->api, &g->inbound_keys);
+    g->replies = (RepliesApi){bus, service_master_key(g->service)};
+    replies_api_add(&g->api, &g->replies);
     g->mail_domains = mail_domains_api_new(bus);
     mail_domains_api_add(&g->api, g->mail_domains);
     vendors_api_add(&g->api, &g->vendors);
@@ -337,6 +344,7 @@ static void build_parts(Gateway *g, const TenantMembers *members)
     g->keyring = keyring_new(pool, service_master_key(g->service), &(KeyringOptions){0});
     g->wait = people_wait_new(pool);
     g->audit = audit_log_new(bus);
+    g->reply_releases = reply_releases_new(bus, g->audit, service_metrics(g->service));
     g->tenant_events = tenant_events_new(
         bus, service_master_key(g->service), members, service_metrics(g->service));
 }
@@ -492,6 +500,7 @@ static void free_gateway(void *state)
 {
     Gateway *g = state;
     audit_log_free(g->audit);
+    reply_releases_free(g->reply_releases);
     tenant_events_free(g->tenant_events);
     tenant_api_free(g->tenants);
     api_keys_api_free(g->api_keys);

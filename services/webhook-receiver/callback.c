@@ -139,8 +139,8 @@ static bool pack_callback(
     callback.body = seal(key, tenant, STR_EMPTY, "body", body, http->arena);
     data_key_free(key);
     callback.received_at_us = http->received_at_us;
-    callback.attempt_token =
-        arena_cstr(http->arena, str_slice(http_query(http, INBOUND_ATTEMPT), 0, BOUNCE_TOKEN_LEN));
+    Str token = call->route.vendor->one_address ? STR_EMPTY : http_query(http, INBOUND_ATTEMPT);
+    callback.attempt_token = arena_cstr(http->arena, str_slice(token, 0, BOUNCE_TOKEN_LEN));
     return event_pack(&callback.base, http->arena, ret, err);
 }
 

@@ -19,11 +19,17 @@
 #include "common/events/status.h"
 #include "services/webhook-receiver/lmtp/mail_intake.h"
 #include "services/webhook-receiver/mail/mail_work.h"
+#include "services/webhook-receiver/reply_event.h"
 #include "stentor/v1/inbound.pb-c.h"
 
 // Few at once: a callback may hold CALLBACK_EVENTS_MAX events, all published in one turn of the
 // loop.
-enum { BATCH_MAX = 2, IN_FLIGHT_MAX = 2, OUTPUTS_MAX = 3, KEYS_MAX = 10000 };
+enum {
+    BATCH_MAX = 2,
+    IN_FLIGHT_MAX = 2,
+    OUTPUTS_MAX = 3,
+    KEYS_MAX = 10000
+}; // a reply has no status
 static_assert(
     IN_FLIGHT_MAX * OUTPUTS_MAX * CALLBACK_EVENTS_MAX <= BUS_PENDING_MAX,
     "callbacks in flight have more events than the bus may hold");
@@ -37,6 +43,7 @@ typedef struct Counters {
     Metric *machine;
     Metric *suppressed;
     Metric *foreign;
+    Metric *replies;
 } Counters;
 
 struct Correlator {
@@ -94,7 +101,9 @@ void correlate_name(CallbackEvent *event, const CallbackOrigin *origin)
 bool correlate_is_late(const CallbackEvent *event, const CallbackOrigin *origin, int64_t now_us)
 {
     int64_t age_us = now_us - event_time(event, origin);
-    return event->notification_id.len == 0 || age_us > CORRELATE_LATE_S * INT64_C(1000000);
+    bool timeless = event->at_us == 0 && !origin->is_mail;
+    return event->notification_id.len == 0 || timeless ||
+           age_us > CORRELATE_LATE_S * INT64_C(1000000);
 }
 
 static Stentor__V1__Meta *make_meta(
@@ -160,6 +169,7 @@ bool correlate_settle(
     Stentor__V1__NotificationStatus *status = correlate_status(event, origin, arena);
     status->attempt->number = (uint32_t)event->attempt;
     status->unpublished = late;
+    status->untimed = event->at_us == 0;
     subject_settle(subject, origin->tenant);
     event_id_derive(
         "settle", vendor_cause(event, origin, arena), str_from(status_name(event->status)),
@@ -186,13 +196,15 @@ bool correlate_suppression(
     } else {
         memcpy(hash, event->address_hash, sizeof hash);
     }
+    // A vendor of numbers that refuses for an opt-out has heard a STOP itself.
+    bool by_reply = event->suppress == SUPPRESSION_OPT_OUT && origin->channel != CHANNEL_EMAIL;
     SuppressionSpec spec = {
         .tenant = origin->tenant,
         .channel = origin->channel,
         .hash = hash,
         .reason = event->suppress,
         .at_us = has_time ? event->at_us : origin->received_at_us,
-        .by = STR("vendor"),
+        .by = by_reply ? STR(SUPPRESSION_BY_REPLY) : STR("vendor"),
         .note = event->text,
         .notification_id = event->notification_id,
         .address = event->email,
@@ -298,6 +310,21 @@ static void emit_suppression(
     metric_add(c->counters.suppressed, 1);
 }
 
+static bool emit_reply(
+    Correlator *c, Delivery *delivery, const CallbackEvent *event, const CallbackOrigin *origin,
+    Error *err)
+{
+    BusOut out = {0};
+    ReplyKeys keys = {find_key(c, origin->tenant), master_hash_key(c->master)};
+    if (!reply_event(event, origin, &keys, delivery->arena, &out, err)) {
+        return false;
+    }
+    out.traceparent = delivery->message.traceparent;
+    delivery_emit(delivery, &out);
+    metric_add(c->counters.replies, 1);
+    return true;
+}
+
 // Opened or followed by a program, or passed on by the vendor: it proves that the vendor had the
 // message, and no more.
 static bool is_only_proof(const CallbackEvent *event)
@@ -310,6 +337,9 @@ static bool emit_event(
     Error *err)
 {
     emit_suppression(c, delivery, event, origin);
+    if (event->reply != NULL && !emit_reply(c, delivery, event, origin, err)) {
+        return false;
+    }
     if (event->status == STATUS_NONE) {
         return true;
     }
@@ -475,6 +505,9 @@ static void register_metrics(Counters *counters, Metrics *metrics)
     counters->foreign = metrics_counter(
         metrics, "stentor_webhook_receiver_events_foreign_total", "",
         "Vendor events about a number that is not on the tenant's list");
+    counters->replies = metrics_counter(
+        metrics, "stentor_webhook_receiver_replies_total", "",
+        "Messages of recipients published on REPLIES");
 }
 
 Correlator *correlator_new(

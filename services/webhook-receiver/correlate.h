@@ -48,7 +48,8 @@ typedef struct CallbackOrigin {
 // What the URL says of an event that names nothing itself.
 void correlate_name(CallbackEvent *event, const CallbackOrigin *origin);
 
-// May STATUS have forgotten an earlier copy of it by now, or does it name no notification?
+// May STATUS have forgotten an earlier copy of it by now, or does it name no notification? Of an
+// event without a time of its own it is not known: it may be a copy that was captured days ago.
 bool correlate_is_late(const CallbackEvent *event, const CallbackOrigin *origin, int64_t now_us);
 
 // The STATUS event of one vendor event. Pure; all of it lives in `arena`.

@@ -13,7 +13,7 @@ for _name in ("EVP_CIPHER_CTX_new", "EVP_aes_256_ctr"):
     getattr(CRYPTO, _name).restype = c_void_p
 ZSTD.ZSTD_decompress.argtypes = [c_char_p, c_size_t, c_char_p, c_size_t]
 STREAMS = [f"{kind}_{lane}" for kind in ("REQUEST", "RENDERED") for lane in ("CRITICAL", "HIGH", "NORMAL", "LOW")] + [
-    "STATUS", "DEFERRED", "INBOUND", "SETTLE", "HOOK", "CONFIG", "PEOPLE", "DEAD", "EVENTS", "AUDIT", "IN_HAND"]
+    "STATUS", "DEFERRED", "INBOUND", "SETTLE", "HOOK", "CONFIG", "PEOPLE", "DEAD", "EVENTS", "AUDIT", "REPLIES", "IN_HAND"]
 
 
 def ctr(key, nonce, data):

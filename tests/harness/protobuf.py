@@ -18,7 +18,7 @@ def messages(pipeline):
     if str(out) not in sys.path:
         sys.path.insert(0, str(out))
     namespace = types.SimpleNamespace()
-    for name in ["common", "request", "rendered", "status", "deferred", "inbound", "dead", "config", "people", "order", "event", "feed"]:
+    for name in ["common", "request", "rendered", "status", "deferred", "inbound", "dead", "config", "people", "order", "event", "feed", "reply", "webhook"]:
         module = importlib.import_module(f"stentor.v1.{name}_pb2")
         namespace.__dict__.update({key: value for key, value in vars(module).items() if not key.startswith("_")})
     return namespace

@@ -10,6 +10,9 @@
 #include "common/model/suppressions.h"
 #include "stentor/v1/config.pb-c.h"
 
+// Who made an opt-out of a number: its owner, by a reply of STOP. One of START releases it.
+#define SUPPRESSION_BY_REPLY "reply"
+
 enum { SUPPRESSION_NOTE_MAX = 500, SUPPRESSION_KEY_SIZE = 96 };
 
 typedef struct SuppressionSpec {

@@ -286,35 +286,48 @@ static void reach(EachReach each, Buf *out, const Account *account, const char *
     each(out, account, &(Reach){.subject = subject});
 }
 
+// What a tenant's subscribers and applications may read.
+static const struct {
+    const char *stream, *filter, *live;
+} open_streams[] = {
+    {"STATUS", "ntf.status.1.>", "live.status.1.>"},
+    {"REPLIES", "ntf.reply.1.>", "live.reply.1.>"},
+};
+enum { OPEN_STREAMS = sizeof open_streams / sizeof open_streams[0] };
+
 // One consumer of the subscriber: made with a filter within its tenant, which stands in the
 // subject; read, acknowledged, deleted.
-static void reach_consumer(EachReach each, Buf *out, const Account *account, Str name)
+static void reach_consumer(
+    EachReach each, Buf *out, const Account *account, size_t stream, Str name)
 {
     char subject[REACH_SIZE], create[REACH_SIZE], filter[REACH_SIZE];
-    spell(create, "CONSUMER.CREATE.STATUS.1.", name, STR_EMPTY);
-    spell(filter, "ntf.status.1.>", account->tenants[0], STR_EMPTY);
+    Str of = str_from(open_streams[stream].stream);
+    spell(create, "CONSUMER.CREATE.1.2.", of, name);
+    spell(filter, open_streams[stream].filter, account->tenants[0], STR_EMPTY);
     reach_api(each, out, account, false, "12", str_from(create), str_from(filter));
-    reach_api(each, out, account, false, "CONSUMER.INFO.STATUS.1", name, STR_EMPTY);
-    reach_api(each, out, account, true, "CONSUMER.MSG.NEXT.STATUS.1", name, STR_EMPTY);
-    reach_api(each, out, account, false, "CONSUMER.DELETE.STATUS.1", name, STR_EMPTY);
-    reach(each, out, account, spell(subject, "$JS.ACK.STATUS.1.>", name, STR_EMPTY));
-    reach(each, out, account, spell(subject, "$JS.ACK.*.*.STATUS.1.>", name, STR_EMPTY));
+    reach_api(each, out, account, false, "CONSUMER.INFO.1.2", of, name);
+    reach_api(each, out, account, true, "CONSUMER.MSG.NEXT.1.2", of, name);
+    reach_api(each, out, account, false, "CONSUMER.DELETE.1.2", of, name);
+    reach(each, out, account, spell(subject, "$JS.ACK.1.2.>", of, name));
+    reach(each, out, account, spell(subject, "$JS.ACK.*.*.1.2.>", of, name));
 }
 
 static void reach_subscriber(EachReach each, Buf *out, const Account *account)
 {
     char subject[REACH_SIZE], name[ACCOUNT_NAME_MAX + 1], reader[READER_NAME_SIZE];
     (void)str_to_c(account->name, name, sizeof name);
-    each(
-        out, account,
-        &(Reach){
-            .is_stream = true,
-            .subject = spell(subject, "live.status.1.>", account->tenants[0], STR_EMPTY)});
     reach_api(each, out, account, false, "INFO", STR_EMPTY, STR_EMPTY);
-    reach_consumer(each, out, account, account->name);
-    for (unsigned i = 0; i < topology_reader_names("STATUS"); i++) {
-        topology_reader_name(reader, name, i);
-        reach_consumer(each, out, account, str_from(reader));
+    for (size_t s = 0; s < OPEN_STREAMS; s++) {
+        each(
+            out, account,
+            &(Reach){
+                .is_stream = true,
+                .subject = spell(subject, open_streams[s].live, account->tenants[0], STR_EMPTY)});
+        reach_consumer(each, out, account, s, account->name);
+        for (unsigned i = 0; i < topology_reader_names(open_streams[s].stream); i++) {
+            topology_reader_name(reader, name, i);
+            reach_consumer(each, out, account, s, str_from(reader));
+        }
     }
 }
 
@@ -361,7 +374,9 @@ static void reach_application(EachReach each, Buf *out, const Account *account)
         snprintf(local, sizeof local, "evt." STR_FMT ".>", STR_ARG(account->tenants[t]));
         reach_events(each, out, account, local);
     }
-    reach_stream(each, out, account, "STATUS", "ntf.status.1.>");
+    for (size_t s = 0; s < OPEN_STREAMS; s++) {
+        reach_stream(each, out, account, open_streams[s].stream, open_streams[s].filter);
+    }
     reach_stream(each, out, account, "DEAD", "ntf.dead.ingest.1");
 }
 

@@ -8,7 +8,7 @@
 //   application shop tenants=acme,beta          may publish evt.acme.> and evt.beta.>, and reads their statuses
 //   application desk tenants=*                  the same for every tenant, the platform's too
 //   relay drain tenants=acme                    the same, of an outbox-relay
-//   subscriber dashboard tenant=acme            sees the statuses of acme
+//   subscriber dashboard tenant=acme            sees the statuses of acme, and the replies
 //   shop=secret                                 the password of such a user
 //
 // What an application publishes reaches ingest (SUBJECT_INTAKE), which stores it under an id of its

@@ -25,7 +25,7 @@ static const NatsRights rights[] = {
      "cfg.mail_domain.> cfg.revocation.> cfg.route.> cfg.credential.> cfg.channel_health.*.* cfg.webhook.*.* "
      "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
      "ntf.dead.gateway.* ntf.inhand.gateway.* feed.* ntf.status.*.inapp.*",
-     "EVENTS", "CONFIG IN_HAND FEED", NULL},
+     "EVENTS REPLIES", "CONFIG IN_HAND FEED", NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},
     {"stentor-dispatcher",
@@ -36,7 +36,7 @@ static const NatsRights rights[] = {
      "ntf.hook.* ntf.deferred.hook.* ntf.dead.webhook.* cfg.webhook.*.* evt.*.notification.webhook.> ntf.inhand.webhook.*",
      "STATUS HOOK", "CONFIG EVENTS IN_HAND", NULL},
     {"stentor-webhook-receiver",
-     "ntf.inbound.> ntf.settle.> ntf.status.> ntf.dead.> cfg.suppression.> ppl.* ntf.inhand.webhook-receiver.*",
+     "ntf.inbound.> ntf.settle.> ntf.status.> ntf.reply.> ntf.dead.> cfg.suppression.> ppl.* ntf.inhand.webhook-receiver.*",
      "INBOUND", "CONFIG IN_HAND", NULL},
     // The clock trims what is nearly full: working streams, and of DEAD the letters whose notification has its end
     // (common/deadletter/dead_trim.h); never STATUS or CONFIG. It looks at the oldest mail that waits, to say since when.
@@ -71,7 +71,7 @@ static const NatsRights rights[] = {
     {"stentor-cli",
      "evt.> ntf.> ppl.* feed.* cfg.revocation.> aud.*.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
      "$JS.API.STREAM.MSG.DELETE.DEAD",
-     "", "CONFIG STATUS DEFERRED INBOUND SETTLE HOOK DEAD EVENTS PEOPLE AUDIT FEED IN_HAND " REQUESTS " " RENDEREDS, NULL},
+     "", "CONFIG STATUS DEFERRED INBOUND SETTLE HOOK DEAD EVENTS PEOPLE AUDIT FEED IN_HAND REPLIES " REQUESTS " " RENDEREDS, NULL},
     {"stentor-admin",            ">", "", "", NULL},
 };
 // clang-format on

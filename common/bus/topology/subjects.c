@@ -57,6 +57,16 @@ void subject_status(char out[SUBJECT_SIZE], Str tenant, Channel channel, Status 
         5);
 }
 
+void subject_reply(char out[SUBJECT_SIZE], Str tenant, Channel channel, const char *kind)
+{
+    join(
+        out,
+        (Str[]){
+            STR("ntf"), STR("reply"), tenant_token(tenant), word(channel_name(channel)),
+            word(kind)},
+        5);
+}
+
 void subject_deferred(char out[SUBJECT_SIZE], const char *reason, Str tenant)
 {
     join(out, (Str[]){STR("ntf"), STR("deferred"), word(reason), tenant_token(tenant)}, 4);

@@ -38,6 +38,9 @@ static const StreamSpec streams[] = {
     {"AUDIT",             "aud.*.*",                2557 * DAY_S, 2 * GIB, 0, true,  NULL, 0},
     // In-app inboxes. Full, it loses its oldest items, whose rows stay in feed.items.
     {"FEED",              "feed.*",                 400 * DAY_S, 8 * GIB, 0, false, NULL, 0},
+    // What recipients wrote back, for applications. A vendor sends the same again for up to a week, and one that was captured
+    // counts once in it.
+    {"REPLIES",           "ntf.reply.>",             30 * DAY_S, 1 * GIB, 0, false, "live.reply.>", 7 * DAY_S * 1000},
     // What each process of a service has in hand that came again (guard.h); the oldest may go.
     {"IN_HAND",           "ntf.inhand.*.*",               DAY_S, GIB / 8, 1, false, NULL, 0},
 };
@@ -58,6 +61,7 @@ static const ConsumerSpec consumers[] = {
     {"INBOUND",           "webhook-receiver", "stentor-webhook-receiver", 30, 8192, false},
     {"EVENTS",            "ingest",           "stentor-ingest",           30, 8192, false},
     {"EVENTS",            "gateway",          "stentor-gateway",          30, 8192, true},
+    {"REPLIES",           "gateway",          "stentor-gateway",          30, 8192, false},
     {"EVENTS",            "order-saga",       "stentor-order-saga",       30, 8192, true},
 };
 // clang-format on

@@ -53,6 +53,7 @@ void subject_deferred(char out[SUBJECT_SIZE], const char *reason, Str tenant);
 void subject_inbound(char out[SUBJECT_SIZE], const char *vendor);
 void subject_settle(char out[SUBJECT_SIZE], Str tenant);
 void subject_hook(char out[SUBJECT_SIZE], Str tenant);
+void subject_reply(char out[SUBJECT_SIZE], Str tenant, Channel channel, const char *kind);
 void subject_people(char out[SUBJECT_SIZE], Str tenant);
 void subject_feed(char out[SUBJECT_SIZE], Str tenant);
 // Where what an application's account publishes on evt.<tenant>.<type> arrives, and the queue that

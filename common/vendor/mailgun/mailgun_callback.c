@@ -179,6 +179,7 @@ const VendorCallback mailgun_callback = {
     .channel = CHANNEL_EMAIL,
     .body_max = BODY_MAX,
     .needs_capability = true,
+    .one_address = true,
     .bad_status = 406, // any other answer is repeated for eight hours
     .key_check = check_key,
     .key_none = make_none,

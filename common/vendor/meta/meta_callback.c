@@ -214,6 +214,7 @@ const VendorCallback meta_callback = {
     .reads = READS,
     .needs_all = true,
     .needs_capability = true,
+    .one_address = true,
     .bad_status = 401,
     .challenges = true,
     .account_setting = "phone_number_id",

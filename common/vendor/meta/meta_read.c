@@ -52,16 +52,16 @@ static const VendorRow ROWS[] = {
 };
 
 const VendorReason meta_reasons[] = {
-    {"131047", "window_closed"},
-    {"131050", "opted_out"},
-    {"132000", "vendor_template_refused"},
-    {"132001", "unknown_vendor_template"},
-    {"132005", "vendor_template_refused"},
-    {"132007", "vendor_template_refused"},
-    {"132012", "vendor_template_refused"},
-    {"132015", "vendor_template_refused"},
-    {"132016", "vendor_template_refused"},
-    {NULL, NULL},
+    {"131047", "window_closed", SUPPRESSION_NONE},
+    {"131050", "opted_out", SUPPRESSION_NONE},
+    {"132000", "vendor_template_refused", SUPPRESSION_NONE},
+    {"132001", "unknown_vendor_template", SUPPRESSION_NONE},
+    {"132005", "vendor_template_refused", SUPPRESSION_NONE},
+    {"132007", "vendor_template_refused", SUPPRESSION_NONE},
+    {"132012", "vendor_template_refused", SUPPRESSION_NONE},
+    {"132015", "vendor_template_refused", SUPPRESSION_NONE},
+    {"132016", "vendor_template_refused", SUPPRESSION_NONE},
+    {NULL, NULL, SUPPRESSION_NONE},
 };
 // clang-format on
 

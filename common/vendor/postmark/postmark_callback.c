@@ -108,6 +108,7 @@ const VendorCallback postmark_callback = {
     .reads = callback_basic_reads,
     .needs_all = true,
     .needs_capability = true,
+    .one_address = true,
     .bad_status = 401,
     .key_check = callback_basic_key_check,
     .key_none = callback_basic_none,

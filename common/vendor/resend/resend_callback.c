@@ -242,6 +242,7 @@ const VendorCallback resend_callback = {
     .channel = CHANNEL_EMAIL,
     .body_max = BODY_MAX,
     .reads = READS,
+    .one_address = true,
     .bad_status = 401,
     .key_check = check_key,
     .key_none = make_none,

@@ -185,6 +185,7 @@ const VendorCallback sendgrid_callback = {
     .body_max = BODY_MAX,
     .reads = READS,
     .needs_all = true,
+    .one_address = true,
     .bad_status = 401,
     .key_check = check_key,
     .key_none = make_none,

@@ -192,6 +192,7 @@ const VendorCallback ses_callback = {
     .channel = CHANNEL_EMAIL,
     .body_max = BODY_MAX,
     .needs_capability = true,
+    .one_address = true,
     .bad_status = 401,
     .repeats_s = SNS_REPEATS_S,
     .key_check = sns_check_certificate,

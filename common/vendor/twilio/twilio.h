@@ -16,6 +16,7 @@ enum {
 };
 
 extern const VendorApi twilio_api;
+extern const VendorReason twilio_reasons[];
 
 // A request to the account's own part of the API; leaf: "/Messages.json". For calls too.
 bool twilio_begin(

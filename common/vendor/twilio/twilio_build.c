@@ -19,6 +19,7 @@ const VendorApi twilio_api = {
     .test = twilio_test,
     .ask = twilio_ask,
     .asked = twilio_asked,
+    .reasons = twilio_reasons,
 };
 
 static bool is_sid(Str text)

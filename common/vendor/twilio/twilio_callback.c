@@ -36,7 +36,7 @@ static const CallbackKind KINDS[] = {
     {"failed",      "30005", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "hard_bounce", SUPPRESSION_HARD_BOUNCE},
     {"failed",      "30006", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce", SUPPRESSION_NONE},
     {"failed",      "30003", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce", SUPPRESSION_NONE},
-    {"failed",      "21610", STATUS_FAILED,    OUTCOME_FAILED,    "vendor_suppressed", SUPPRESSION_OPT_OUT},
+    {"failed",      "21610", STATUS_FAILED,    OUTCOME_FAILED,    "opted_out",   SUPPRESSION_OPT_OUT},
     {"failed",      "30004", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
     {"failed",      "30007", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
     {"failed",      "30034", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
@@ -158,6 +158,13 @@ static bool verify(
     return *ret == CALLBACK_GOOD;
 }
 
+// The signature is of the URL and the fields: other bytes that say the same are the same.
+static Str repeat_key(const CallbackRequest *request, Arena *arena)
+{
+    (void)arena;
+    return callback_header(request, READS[0]);
+}
+
 // ---- the event ----
 
 // What a recipient wrote to a sender of ours. OptOutType is Twilio's own reading of it.
@@ -231,5 +238,6 @@ const VendorCallback twilio_callback = {
     .key_check = check_key,
     .key_none = make_none,
     .verify = verify,
+    .repeat_key = repeat_key,
     .events = read_events,
 };

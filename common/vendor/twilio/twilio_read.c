@@ -38,6 +38,11 @@ static const VendorRow ROWS[] = {
     {"21617", SEND_ANSWERED, REPLY_TERMINAL,    0}, // too long
     {"21619", SEND_ANSWERED, REPLY_TERMINAL,    0}, // no body
 };
+
+const VendorReason twilio_reasons[] = {
+    {"21610", "opted_out", SUPPRESSION_OPT_OUT},
+    {NULL, NULL, SUPPRESSION_NONE},
+};
 // clang-format on
 
 bool twilio_class(Str code, SendResult *ret)

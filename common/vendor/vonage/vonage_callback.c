@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vonage's delivery receipts: a form, signed in its field `sig` by HMAC-SHA256 over "&name=value"
-// of the other fields, sorted, with '&' and '=' of values as '_'. One for each part of a long text.
-// Source: developer.vonage.com, "Signing messages"; vonage-ruby-sdk, vonage-python-sdk.
+// Vonage's delivery receipts and inbound messages: a form, signed in its field `sig` by HMAC-SHA256
+// over "&name=value" of the other fields, sorted, with '&' and '=' of values as '_'. One for each
+// part of a long text. Source: developer.vonage.com, "Signing messages"; vonage-ruby-sdk,
+// vonage-python-sdk.
 #include <stdlib.h>
 
 #include "common/base/id.h"
@@ -11,7 +12,14 @@
 #include "common/vendor/callback_read.h"
 #include "common/vendor/form.h"
 
-enum { SIGNED_MAX = 2 * FORM_BYTES_MAX, TOKEN_BYTES = 16 };
+enum {
+    SIGNED_MAX = 2 * FORM_BYTES_MAX,
+    TOKEN_BYTES = 16,
+    REPLY_TEXT_MAX = 4096,
+    REPLY_NAME_MAX = 64,
+};
+
+#define SECONDS_MAX INT64_C(4102444800) // of the year 2100
 
 // clang-format off
 static const CallbackKind KINDS[] = {
@@ -133,7 +141,38 @@ static bool verify(
     return *ret == CALLBACK_GOOD;
 }
 
+// The signature is of the fields: other bytes that say the same are the same.
+static Str repeat_key(const CallbackRequest *request, Arena *arena)
+{
+    VendorPair fields[FORM_FIELDS_MAX];
+    size_t count = 0;
+    return form_read(request->body, arena, fields, &count) ? form_value(fields, count, "sig")
+                                                           : STR_EMPTY;
+}
+
 // ---- the event ----
+
+// What a recipient wrote to a sender of ours: "inbound messages" of the SMS API.
+static void read_reply(const VendorPair *fields, size_t count, Arena *arena, CallbackBatch *ret)
+{
+    int64_t at_s = 0;
+    Str text = form_value(fields, count, "text");
+    Str kind = callback_plain(form_value(fields, count, "type"), REPLY_NAME_MAX);
+    CallbackReply *reply = arena_zalloc(arena, sizeof *reply);
+    *reply = (CallbackReply){
+        .word = reply_word(text),
+        .to = callback_plain(form_value(fields, count, "to"), REPLY_NAME_MAX),
+        .text = str_is_utf8(text) ? callback_cut(text, REPLY_TEXT_MAX) : STR_EMPTY,
+        .kind = kind.len == 0 || str_eq(kind, STR("unicode")) ? STR("text") : kind,
+        .answers = STR_EMPTY,
+    };
+    bool known = str_to_i64(form_value(fields, count, "timestamp"), &at_s) && at_s > 0 &&
+                 at_s <= SECONDS_MAX;
+    ret->events[ret->count++] = callback_reply(
+        reply, callback_phone(form_value(fields, count, "msisdn"), arena),
+        callback_plain(form_value(fields, count, "messageId"), 64), known ? at_s * 1000000 : 0,
+        STR_EMPTY);
+}
 
 static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
 {
@@ -143,10 +182,15 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
         return error_set(err, ERROR_PERMANENT, "the callback is not a form of Vonage's");
     }
     Str status = form_value(fields, count, "status");
-    if (status.len == 0) {
-        return error_set(err, ERROR_PERMANENT, "the callback has no 'status'");
+    bool reply = status.len == 0 && form_value(fields, count, "msisdn").len > 0;
+    if (status.len == 0 && !reply) {
+        return error_set(err, ERROR_PERMANENT, "the callback has neither 'status' nor 'msisdn'");
     }
     *ret = callback_batch(arena, 1);
+    if (reply) {
+        read_reply(fields, count, arena, ret);
+        return true;
+    }
     Str code = callback_plain(form_value(fields, count, "err-code"), 8);
     bool rejected = str_eq(status, STR("rejected"));
     const CallbackKind *kind =
@@ -173,9 +217,11 @@ const VendorCallback vonage_callback = {
     .channel = CHANNEL_SMS,
     .body_max = FORM_BYTES_MAX,
     .needs_capability = true,
+    .one_address = true,
     .bad_status = 401,
     .key_check = check_key,
     .key_none = make_none,
     .verify = verify,
+    .repeat_key = repeat_key,
     .events = read_events,
 };

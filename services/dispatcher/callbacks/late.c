@@ -78,6 +78,8 @@ static bool publish(const LateEvent *event, Str notification_id, Error *err)
     BusOut out;
     status->meta->notification_id = arena_cstr(arena, notification_id);
     status->unpublished = false;
+    bool untimed = status->untimed;
+    status->untimed = false;
     if (status->attempt != NULL) {
         status->attempt->number = 0;
     }
@@ -87,6 +89,7 @@ static bool publish(const LateEvent *event, Str notification_id, Error *err)
     if (status->attempt != NULL) {
         status->attempt->number = number;
     }
+    status->untimed = untimed;
     delivery_emit(event->delivery, &out);
     return true;
 }
@@ -148,6 +151,16 @@ static void on_found(void *ctx, DbTxn *txn, const Error *err)
     }
 }
 
+int64_t late_noted_us(const Stentor__V1__NotificationStatus *status)
+{
+    int64_t created_ms = 0; // it names none: 1970
+    if (!status->untimed) {
+        return status->meta->occurred_at_us;
+    }
+    (void)id_parse(str_from(status->meta->notification_id), "ntf_", &created_ms);
+    return created_ms * 1000;
+}
+
 // Killed after the commit: the message comes again, its note has its own sequence, and it is
 // published then.
 void late_batch(Dispatcher *dispatcher, const LateEvent *events, size_t count)
@@ -162,7 +175,7 @@ void late_batch(Dispatcher *dispatcher, const LateEvent *events, size_t count)
         const Stentor__V1__NotificationStatus *status = events[i].status;
         const Stentor__V1__Attempt *attempt = status->attempt;
         asked[i] = (LedgerEvent){
-            .at_us = status->meta->occurred_at_us,
+            .at_us = late_noted_us(status),
             .event_id = str_from(status->meta->event_id),
             .tenant = str_from(status->meta->tenant),
             .sequence = events[i].delivery->message.sequence,

@@ -13,6 +13,9 @@ typedef struct LateEvent {
     Stentor__V1__NotificationStatus *status; // checked
 } LateEvent;
 
+// The time under which it is noted: the vendor's, so a repeat has the same. Of an event without one
+// its notification's.
+int64_t late_noted_us(const Stentor__V1__NotificationStatus *status);
 void late_batch(Dispatcher *dispatcher, const LateEvent *events, size_t count);
 // settle.c: those whose notification is known now; settles their deliveries.
 void settle_found(Dispatcher *dispatcher, const LateEvent *events, size_t count);

@@ -134,15 +134,26 @@ def vonage(double, request):
     return mail, 200, json.dumps({"message-count": str(len(parts)), "messages": parts}), {}
 
 
+def vonage_signed(key, form):
+    text = "".join(f"&{name}={value.replace('&', '_').replace('=', '_')}" for name, value in sorted(form.items()))
+    form["sig"] = hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest().upper()
+    return {"Content-Type": "application/x-www-form-urlencoded"}, urllib.parse.urlencode(form).encode()
+
+
+def vonage_reply(signer, number, text, **fields):
+    """What Vonage posts when a recipient writes to a number."""
+    return vonage_signed(signer.key, {
+        "msisdn": number[1:], "to": "447700900001", "messageId": secrets.token_hex(8).upper(), "text": text, "type": "text", "keyword": text.upper(),
+        "api-key": "a1b2c3d4", "message-timestamp": "2026-11-27 01:00:00", "timestamp": str(int(time.time())), "nonce": secrets.token_hex(8), **fields})
+
+
 def vonage_reported(signer, mail, kind, fields):
     status, code = {"delivered": ("delivered", "0"), "sent": ("accepted", "0"), "bounced": ("failed", "3"), "soft_bounced": ("expired", "8"),
                     "blocked": ("rejected", "9")}[kind]
     form = {"msisdn": mail.to[0][1:], "to": mail.sender, "network-code": "26201", "messageId": mail.id, "price": "0.03330000", "status": status,
             "scts": "2611270100", "err-code": code, "message-timestamp": "2026-11-27 01:00:00", "client-ref": mail.headers["client-ref"],
             "timestamp": str(int(time.time())), "nonce": secrets.token_hex(8), **fields}
-    text = "".join(f"&{name}={value.replace('&', '_').replace('=', '_')}" for name, value in sorted(form.items()))
-    form["sig"] = hmac.new(signer.key.encode(), text.encode(), hashlib.sha256).hexdigest().upper()
-    return {"Content-Type": "application/x-www-form-urlencoded"}, urllib.parse.urlencode(form).encode()
+    return vonage_signed(signer.key, form)
 
 
 # ---- Telnyx ----

@@ -51,6 +51,23 @@ static void only_a_terminal_word_about_the_address_suppresses(void **state)
     }
 }
 
+static void who_has_opted_out_at_the_vendor_has_here_too(void **state)
+{
+    (void)state;
+    LedgerRow row = {
+        .vendor = STR("twilio"),
+        .state = LEDGER_FAILED,
+        .rung = -1,
+        .reply_class = STR("terminal")};
+    row.reply = STR("21610 Attempt to send to unsubscribed recipient");
+    assert_int_equal(suppress_reason(&row), SUPPRESSION_OPT_OUT);
+    row.reply = STR("21611 full");
+    assert_int_equal(suppress_reason(&row), SUPPRESSION_NONE);
+    row.vendor = STR("meta"); // of marketing alone
+    row.reply = STR("131050 stopped");
+    assert_int_equal(suppress_reason(&row), SUPPRESSION_NONE);
+}
+
 // A vendor with an HTTP API has codes of its own: what it said was judged when it said it.
 static void the_stored_class_counts_where_there_is_one(void **state)
 {
@@ -72,6 +89,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_a_terminal_word_about_the_address_suppresses),
+        cmocka_unit_test(who_has_opted_out_at_the_vendor_has_here_too),
         cmocka_unit_test(the_stored_class_counts_where_there_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

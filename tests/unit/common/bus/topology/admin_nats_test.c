@@ -94,7 +94,7 @@ static void a_changed_option_is_updated(void **state)
     options.duplicate_window_s = 60;
     Steps steps = apply(options);
     assert_int_equal(steps.error.kind, ERROR_NONE);
-    assert_int_equal(steps.updated, total() - 2); // but the windows of EVENTS and INBOUND
+    assert_int_equal(steps.updated, total() - 3); // but the windows of EVENTS, INBOUND, REPLIES
     assert_non_null(strstr(
         rig_ask(&rig, "$JS.API.CONSUMER.INFO.EVENTS.ingest", ""), "\"ack_wait\":5000000000"));
 }

@@ -70,8 +70,8 @@ static void the_limit_of_a_pair_is_not_the_vendors(void **state)
 static void a_caller_reads_why(void **state)
 {
     (void)state;
-    assert_string_equal(vendor_reason(&meta_api, STR("131047 why")), "window_closed");
-    assert_string_equal(vendor_reason(&meta_api, STR("132001")), "unknown_vendor_template");
+    assert_string_equal(vendor_reason(&meta_api, STR("131047 why"))->reason_code, "window_closed");
+    assert_string_equal(vendor_reason(&meta_api, STR("132001"))->reason_code, "unknown_vendor_template");
     assert_null(vendor_reason(&meta_api, STR("1320010 why")));
     assert_null(vendor_reason(&meta_api, STR_EMPTY));
 }

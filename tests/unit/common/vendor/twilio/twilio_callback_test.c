@@ -76,7 +76,7 @@ static const Meaning MEANINGS[] = {
     {SAYS("undelivered", "30003"), STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce",       SUPPRESSION_NONE},
     {SAYS("undelivered", "30006"), STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce",       SUPPRESSION_NONE},
     {SAYS("undelivered", "30007"), STATUS_FAILED,    OUTCOME_FAILED,    "blocked",           SUPPRESSION_NONE},
-    {SAYS("failed", "21610"),      STATUS_FAILED,    OUTCOME_FAILED,    "vendor_suppressed", SUPPRESSION_OPT_OUT},
+    {SAYS("failed", "21610"),      STATUS_FAILED,    OUTCOME_FAILED,    "opted_out",   SUPPRESSION_OPT_OUT},
     {SAYS("failed", "39999"),      STATUS_FAILED,    OUTCOME_FAILED,    "rejected",          SUPPRESSION_NONE},
     {SAYS("canceled", ""),         STATUS_FAILED,    OUTCOME_FAILED,    "rejected",          SUPPRESSION_NONE},
 };

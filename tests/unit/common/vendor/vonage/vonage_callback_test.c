@@ -69,7 +69,7 @@ static void each_receipt_is_what_it_says(void **state)
     each_means(&vonage_callback, MEANINGS, sizeof MEANINGS / sizeof *MEANINGS);
     static const char *const ignored[] = {SAYS("unknown", "1")};
     each_is_ignored(&vonage_callback, ignored, 1);
-    static const char *const refused[] = {"", "{}", "msisdn=49151"};
+    static const char *const refused[] = {"", "{}", "messageId=49151"};
     each_is_refused(&vonage_callback, refused, sizeof refused / sizeof *refused);
     Arena *arena = arena_new(0);
     CallbackEvent event = read_one(&vonage_callback, SAYS("failed", "3"), arena);
@@ -87,11 +87,47 @@ static void each_receipt_is_what_it_says(void **state)
     arena_free(arena);
 }
 
+static void what_a_recipient_wrote_is_a_reply(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    CallbackEvent event = read_one(
+        &vonage_callback,
+        "msisdn=4915112345678&to=SHOP&messageId=0B01&text=Stop&type=text&keyword=STOP&"
+        "timestamp=1385047698",
+        arena);
+    assert_int_equal(event.suppress, SUPPRESSION_OPT_OUT);
+    assert_int_equal(event.reply->word, REPLY_WORD_STOP);
+    assert_true(str_eq(event.email, STR("+4915112345678")));
+    assert_true(str_eq(event.message_id, STR("0B01")));
+    assert_true(str_eq(event.reply->to, STR("SHOP")));
+    assert_int_equal(event.at_us, INT64_C(1385047698) * 1000000);
+    event = read_one(&vonage_callback, "msisdn=49151&type=unicode&text=%D0%9F", arena);
+    assert_true(str_eq(event.reply->text, STR("П")) && str_eq(event.reply->kind, STR("text")));
+    event = read_one(&vonage_callback, "msisdn=4915112345678&type=binary&data=00", arena);
+    assert_true(event.reply->text.len == 0 && str_eq(event.reply->kind, STR("binary")));
+    arena_free(arena);
+}
+
+static void other_bytes_of_the_same_fields_are_the_same(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    CallbackRequest one = {.body = STR("a=%41&sig=AB"), .received_at_us = 1};
+    CallbackRequest two = {.body = STR("sig=AB&a=A"), .received_at_us = 1};
+    assert_true(
+        str_eq(vonage_callback.repeat_key(&one, arena), vonage_callback.repeat_key(&two, arena)));
+    assert_true(str_eq(vonage_callback.repeat_key(&one, arena), STR("AB")));
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_vectors_of_vonages_own_libraries_fit),
         cmocka_unit_test(each_receipt_is_what_it_says),
+        cmocka_unit_test(what_a_recipient_wrote_is_a_reply),
+        cmocka_unit_test(other_bytes_of_the_same_fields_are_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
