@@ -42,6 +42,8 @@
       "a data key's row is committed", "anything that is sealed under it")                                                                 \
     X("gateway.asset_stored", "gateway",                                                                                                     \
       "an asset's bytes are in object storage and were read back", "its entry in CONFIG is stored")                                        \
+    X("inbox.status_stored", "gateway",                                                                                                      \
+      "what an inbox has to tell of its items is stored in STATUS", "its rows are deleted")                                                \
     X("ingest.building", "ingest",                                                                                                         \
       "nothing", "the commit of the accept log")                                                                                           \
     X("ingest.committed", "ingest",                                                                                                        \

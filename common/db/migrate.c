@@ -16,9 +16,9 @@
 #include "common/codec/hash.h"
 #include "common/db/errors.h"
 
-const char *const migrate_schemas[] = {"stentor",    "keys",     "ingest",         "dispatcher",
-                                       "archive",    "archiver", "digest_flusher", "people",
-                                       "order_saga", "erasure",  "webhooks",       NULL};
+const char *const migrate_schemas[] = {
+    "stentor", "keys",       "ingest", "dispatcher", "archive",  "archiver", "digest_flusher",
+    "people",  "order_saga", "feed",   "erasure",    "webhooks", NULL};
 
 enum {
     FILE_MAX_BYTES = 4 * 1024 * 1024,

@@ -45,7 +45,12 @@ bool feed_item_pack(
     event.recipient = pb_data(str_of(recipient, FEED_RECIPIENT_LEN));
     event.part_case = STENTOR__V1__FEED_EVENT__PART_ITEM;
     event.item = &item;
-    return event_pack(&event.base, arena, ret, err);
+    return event_pack(&event.base, arena, ret, err) &&
+           (ret->len <= FEED_EVENT_MAX ||
+            error_set(
+                err, ERROR_PERMANENT,
+                "'content' makes an item of %zu bytes; an inbox takes %d (HINT: a shorter text)",
+                ret->len, FEED_EVENT_MAX));
 }
 
 static bool pack_out(const Stentor__V1__FeedEvent *event, Arena *arena, BusOut *ret, Error *err)

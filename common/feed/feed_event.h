@@ -11,7 +11,8 @@
 
 enum {
     FEED_RECIPIENT_LEN = ADDRESS_HASH_LEN,
-    FEED_STATE_IDS_MAX = 100, // notifications that one state names
+    FEED_EVENT_MAX = 60 * 1024, // bytes; 1,000 of them fit one transaction
+    FEED_STATE_IDS_MAX = 100,   // notifications that one state names
 };
 
 // Whose inbox it is: by the in-app address alone, so that a request to the address and one to the

@@ -28,6 +28,7 @@ static const char *const scope_names[SCOPE_COUNT] = {
     [SCOPE_TENANT_WRITE]         = "tenant:write",
     [SCOPE_SUBSCRIPTIONS_READ]   = "subscriptions:read",
     [SCOPE_SUBSCRIPTIONS_WRITE]  = "subscriptions:write",
+    [SCOPE_INBOX_TOKEN]          = "inbox:token",
     [SCOPE_KEYS_MANAGE]          = "keys:manage",
     [SCOPE_TENANTS_OPERATE]      = "tenants:operate",
 };

@@ -32,6 +32,7 @@ typedef enum Scope {
     SCOPE_TENANT_WRITE,
     SCOPE_SUBSCRIPTIONS_READ,  // webhook endpoints and what was delivered to them
     SCOPE_SUBSCRIPTIONS_WRITE, // where the tenant's events go
+    SCOPE_INBOX_TOKEN, // tokens with which a recipient's client reads an inbox
     // Named by themselves only: neither `admin` nor a key without names has them.
     SCOPE_KEYS_MANAGE,     // of keys that may no more than this one
     SCOPE_TENANTS_OPERATE, // the operator: any tenant, and what only the operator sets; of a key of

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/bus/consume/projector.h"
+#include "common/feed/feed_sql.h"
 #include "common/recipients/digest_people.h"
 #include "common/recipients/people_fold.h"
 #include "common/recipients/people_sql.h"
@@ -14,6 +15,7 @@ enum {
 }; // of at most PEOPLE_EVENT_MAX: one transaction takes 64 MiB
 
 static const char *const people_streams[] = {"PEOPLE", NULL};
+static const char *const feed_streams[] = {"FEED", NULL};
 
 struct PeopleRebuild {
     PeopleRebuildOptions options;
@@ -21,6 +23,7 @@ struct PeopleRebuild {
     DbSchemaCopy *copy;
     PeopleFold *records;
     DigestPeople *digests;
+    FeedFold *feed;
     uint64_t events, unreadable;
     uint64_t next;
     int64_t missing_before_us;
@@ -50,18 +53,34 @@ static void note_sequence(PeopleRebuild *rebuild, const BusMessage *message)
     rebuild->next = message->sequence + 1;
 }
 
+static const char *const *streams_of(PeopleKind kind)
+{
+    return kind == PEOPLE_FEED ? feed_streams : people_streams;
+}
+
+static bool fold(PeopleRebuild *rebuild, const BusMessage *message, Arena *arena)
+{
+    Error unreadable;
+    switch (rebuild->options.kind) {
+    case PEOPLE_RECORDS:
+        return people_fold_event(rebuild->records, message, arena, &unreadable);
+    case PEOPLE_DIGESTS:
+        return digest_people_fold(rebuild->digests, message, arena, &unreadable);
+    case PEOPLE_FEED:
+        break;
+    }
+    return feed_fold_event(rebuild->feed, message, arena, &unreadable);
+}
+
 static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
 {
     PeopleRebuild *rebuild = ctx;
-    Error unreadable;
     (void)err;
     if (is_behind(&rebuild->options, message)) {
         return true;
     }
     note_sequence(rebuild, message);
-    bool folded = rebuild->options.kind == PEOPLE_RECORDS
-                      ? people_fold_event(rebuild->records, message, arena, &unreadable)
-                      : digest_people_fold(rebuild->digests, message, arena, &unreadable);
+    bool folded = fold(rebuild, message, arena);
     rebuild->events += folded ? 1 : 0;
     rebuild->unreadable += folded ? 0 : 1;
     return true;
@@ -89,10 +108,16 @@ static void on_projector_write(void *ctx, DbTxn *txn)
 {
     PeopleRebuild *rebuild = ctx;
     db_txn_schema(txn, rebuild->copy);
-    if (rebuild->options.kind == PEOPLE_RECORDS) {
+    switch (rebuild->options.kind) {
+    case PEOPLE_RECORDS:
         write_records(rebuild, txn);
-    } else {
+        break;
+    case PEOPLE_DIGESTS:
         digest_people_write(rebuild->digests, txn);
+        break;
+    case PEOPLE_FEED:
+        feed_sql_write(rebuild->feed, false, txn);
+        break;
     }
     db_txn_schema(txn, NULL);
 }
@@ -103,6 +128,7 @@ static void on_projector_committed(void *ctx, DbTxn *txn)
     rebuild->lowered -= txn != NULL && rebuild->lowered > 0 ? 1 : 0;
     people_fold_clear(rebuild->records);
     digest_people_clear(rebuild->digests);
+    feed_fold_clear(rebuild->feed);
 }
 
 // ---- start and stop ----
@@ -118,12 +144,13 @@ PeopleRebuild *people_rebuild_new(Bus *bus, const PeopleRebuildOptions *options)
     rebuild->copy = db_schema_copy_new(options->schema, options->copy);
     rebuild->records = people_fold_new();
     rebuild->digests = digest_people_new();
+    rebuild->feed = feed_fold_new();
     rebuild->next = 1;
     ProjectorOptions projector = {
         .name = options->projection,
         .lock_name = options->copy,
         .schema = options->copy,
-        .streams = people_streams,
+        .streams = streams_of(options->kind),
         .database_url = options->database_url,
         .pool = options->pool,
         .flush_max = FLUSH_MAX,
@@ -147,7 +174,7 @@ bool people_rebuild_caught_up(const PeopleRebuild *rebuild)
 
 uint64_t people_rebuild_position(const PeopleRebuild *rebuild)
 {
-    return projector_position(rebuild->projector, people_streams[0]);
+    return projector_position(rebuild->projector, streams_of(rebuild->options.kind)[0]);
 }
 
 uint64_t people_rebuild_events(const PeopleRebuild *rebuild)
@@ -175,6 +202,7 @@ void people_rebuild_free(PeopleRebuild *rebuild)
     projector_free(rebuild->projector);
     people_fold_free(rebuild->records);
     digest_people_free(rebuild->digests);
+    feed_fold_free(rebuild->feed);
     db_schema_copy_free(rebuild->copy);
     free(rebuild);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A projection of PEOPLE once more, into a copy of its schema: the same fold, statements and
+// A projection of one stream once more, into a copy of its schema: the same fold, statements and
 // projector as the live one's, for `stentor rebuild`. Two services project PEOPLE: ingest all of it
-// (people.*), digest-flusher what its waiting work needs. No dead letter is written.
+// (people.*), digest-flusher what its waiting work needs; gateway projects FEED. No dead letter is
+// written, and no status goes out again.
 #pragma once
 
 #include "common/bus/consume/reader.h"
@@ -10,7 +11,7 @@
 
 typedef struct PeopleRebuild PeopleRebuild;
 
-typedef enum PeopleKind { PEOPLE_RECORDS, PEOPLE_DIGESTS } PeopleKind;
+typedef enum PeopleKind { PEOPLE_RECORDS, PEOPLE_DIGESTS, PEOPLE_FEED } PeopleKind;
 
 typedef struct PeopleRebuildOptions {
     PeopleKind kind;

@@ -21,6 +21,7 @@ typedef struct Waiter {
 
 struct PeopleWait {
     DbPool *pool;
+    const DbStatement *position;
     Waiter *waiters;
     uv_timer_t timer; // runs while there are waiters
     bool looking;
@@ -90,14 +91,20 @@ static void on_timer_due(uv_timer_t *timer)
         waiter->asked = true;
     }
     DbTxn *txn = db_txn_new(wait->pool);
-    (void)db_txn_add(txn, &POSITION, NULL);
+    (void)db_txn_add(txn, wait->position, NULL);
     db_txn_submit(txn, on_look_done, wait);
 }
 
 PeopleWait *people_wait_new(DbPool *pool)
 {
+    return people_wait_new_for(pool, &POSITION);
+}
+
+PeopleWait *people_wait_new_for(DbPool *pool, const DbStatement *position)
+{
     PeopleWait *wait = xcalloc(1, sizeof *wait);
     wait->pool = pool;
+    wait->position = position;
     (void)uv_timer_init(db_pool_loop(pool), &wait->timer);
     wait->timer.data = wait;
     return wait;

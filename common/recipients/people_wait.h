@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PeopleWait: until the projection of PEOPLE, in whichever process it runs, has what a writer has
-// just stored. It asks for the projection's position while something waits, and else for nothing.
+// PeopleWait: until a projection (of PEOPLE, of FEED), in whichever process it runs, has what a
+// writer has just stored. It asks for the projection's position while something waits, and else for
+// nothing.
 #pragma once
 
 #include "common/db/db.h"
@@ -10,6 +11,8 @@ enum { PEOPLE_PATIENCE_MS = 2000 };
 typedef struct PeopleWait PeopleWait;
 
 PeopleWait *people_wait_new(DbPool *pool); // borrowed
+// For another projection: `position` has one column, the sequence that its tables hold.
+PeopleWait *people_wait_new_for(DbPool *pool, const DbStatement *position);
 // Calls `done` once, never from inside the call: seen when the tables hold the event of PEOPLE with
 // that sequence, not seen after PEOPLE_PATIENCE_MS. `ctx` must live until then.
 typedef void (*PeopleSeen)(void *ctx, bool seen);

@@ -47,6 +47,12 @@ static const DataPlace rows[] = {
     {"people.consents",    PLACE_PROJECTION,  "PEOPLE", PERSON_HASHED, BY_ROW, ""},
     {"people.positions",   PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
 
+    // ---- in-app inboxes ----
+    {"feed.items",     PLACE_PROJECTION,  "FEED", PERSON_SEALED, BY_KEY ", " BY_ROW, ""},
+    {"feed.counters",  PLACE_PROJECTION,  "FEED", PERSON_HASHED, "stays: numbers that fall with the rows of feed.items", ""},
+    {"feed.statuses",  PLACE_WORK,        "FEED", PERSON_NONE, "", ""},
+    {"feed.positions", PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
+
     // ---- digest-flusher ----
     {"digest_flusher.preferences",             PLACE_PROJECTION,  "PEOPLE", PERSON_HASHED, BY_ROW, ""},
     {"digest_flusher.consents",                PLACE_PROJECTION,  "PEOPLE", PERSON_HASHED, BY_ROW, ""},

@@ -23,6 +23,13 @@ static const ProjectionRow rows[] = {
      .streams = {"PEOPLE"},
      .remake = REMAKE_REPLACE,
      .how = ""},
+    {.name = "feed",
+     .schema = "feed",
+     .position = "feed",
+     .tables = {"items", "counters"},
+     .streams = {"FEED"},
+     .remake = REMAKE_REPLACE,
+     .how = ""},
     // The log is EVENTS, which holds seven days: what is older stays as it is. Its inbox is its
     // position.
     {.name = "saga",
@@ -66,6 +73,8 @@ static const UnmadeRow unmade[] = {
      "they are work: which events in clear are to be sealed and erased; what the table has lost stays in clear for its 7 days in EVENTS"},
     {"commands", {"order_saga.outbox_message"},
      "they are what the saga has sent or has to send: made again, they would be sent again"},
+    {"inbox-statuses", {"feed.statuses"},
+     "they are work: what an inbox has to tell of a notification, gone when STATUS has it; made again, it would be published again"},
     {"feedback", {"stentor_outbox.pending_feedback"},
      "it is work that waits for a locked row of the application; the relay tries it every second"},
 };

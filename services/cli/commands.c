@@ -566,7 +566,7 @@ const Command commands[] = {
      "  --limit N                     --shadow: read at most N requests of the template\n"
      "  --diffs N                     --shadow: print N differences (default 3)", cmd_replay, NULL},
     {"rebuild", "PROJECTION", 1, 1, "dry-run carry-older keep-old max-attempts= json",
-     "make a projection (history, people, clock, saga) again from the log: history is swapped in, of the others what differs is replaced.\n"
+     "make a projection (history, people, clock, feed, saga) again from the log: history is swapped in, of the others what differs is replaced.\n"
      "Its services run; order-saga has to stand still unless --dry-run is set. Nothing is sent (services/archiver/REBUILD.md)\n"
      "  --dry-run       compare with the live tables row by row instead; exit status 1 when they differ\n"
      "  --carry-older   first copy rows that may be older than the log from the live tables; pass over its holes\n"

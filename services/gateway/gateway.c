@@ -14,6 +14,10 @@
 #include "services/gateway/assets/assets_api.h"
 #include "services/gateway/assets/assets_public.h"
 #include "services/gateway/attachments/attachments_api.h"
+#include "services/gateway/inbox/feed_projector.h"
+#include "services/gateway/inbox/inbox_duties.h"
+#include "services/gateway/inbox/inbox_public.h"
+#include "services/gateway/inbox/inbox_tokens.h"
 #include "services/gateway/notifications/notification_api.h"
 #include "services/gateway/preferences/preferences_public.h"
 #include "services/gateway/recipients/recipients_api.h"
@@ -97,6 +101,11 @@ typedef struct Gateway {
     AssetsPublic assets_public;
     LinkRevocations *revoked;
     PreferencesPublic preferences;
+    FeedProjector *feed;
+    InboxDuties *duties;
+    InboxTokens inbox_tokens;
+    InboxPublic inbox;
+    PeopleWait *inbox_wait;
     Arena *arena; // of the process
     Str public_url;
     uv_timer_t tick;
@@ -207,7 +216,8 @@ static void advance_stop(Gateway *g)
     // A connection from before the stop may still bring its last request.
     if (g->phase == PHASE_DRAINING && g->closing == 0 && http_server_idle(g->server)) {
         g->phase = PHASE_FREEING;
-        g->closing = 6;
+        g->closing = 7;
+        people_wait_free(g->inbox_wait, on_part_closed, g);
         asset_objects_close(g->objects, on_part_closed, g);
         attachment_places_close(g->places, on_part_closed, g);
         people_wait_free(g->wait, on_part_closed, g);
@@ -233,8 +243,10 @@ static void begin_stop(void *state)
 {
     Gateway *g = state;
     g->phase = PHASE_DRAINING;
-    g->closing = 3;
+    g->closing = 5;
     reply_releases_stop(g->reply_releases, on_part_closed, g);
+    feed_projector_stop(g->feed, on_part_closed, g);
+    inbox_duties_stop(g->duties, on_part_closed, g);
     tenant_events_stop(g->tenant_events, on_part_closed, g);
     http_server_stop(g->server, on_part_closed, g);
     (void)uv_timer_start(&g->tick, on_timer_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
@@ -331,6 +343,49 @@ static void build_preferences(Gateway *g)
         &g->preferences, service_master_key(g->service), service_metrics(g->service));
 }
 
+static bool may_do_duties(void *ctx)
+{
+    const Gateway *g = ctx;
+    return feed_projector_active(g->feed);
+}
+
+static void on_feed_committed(void *ctx)
+{
+    Gateway *g = ctx;
+    inbox_duties_soon(g->duties);
+}
+
+static void build_inbox(Gateway *g)
+{
+    Bus *bus = service_bus(g->service);
+    DbPool *pool = service_pool(g->service);
+    Metrics *metrics = service_metrics(g->service);
+    const MasterKey *master = service_master_key(g->service);
+    g->feed = feed_projector_new(&(FeedProjectorOptions){
+        .bus = bus,
+        .pool = pool,
+        .database_url = service_database_url(g->service),
+        .metrics = metrics,
+        .on_committed = on_feed_committed,
+        .ctx = g,
+    });
+    g->duties = inbox_duties_new(bus, pool, metrics, may_do_duties, g);
+    g->inbox_tokens = (InboxTokens){pool, g->keyring, master};
+    inbox_tokens_add(&g->api, &g->inbox_tokens);
+    g->inbox_wait = people_wait_new_for(pool, &inbox_position_sql);
+    g->inbox = (InboxPublic){
+        .bus = bus,
+        .pool = pool,
+        .keyring = g->keyring,
+        .master = master,
+        .catalog = g->configured.catalog,
+        .wait = g->inbox_wait,
+        .unready = unready,
+        .unready_ctx = g,
+    };
+    inbox_public_init(&g->inbox, metrics);
+}
+
 static void build_parts(Gateway *g, const TenantMembers *members)
 {
     Bus *bus = service_bus(g->service);
@@ -359,13 +414,16 @@ static bool read_options(
            error_wrap(err, "STENTOR_INGEST_CHANNELS");
 }
 
-// Template assets are for everyone, a preference page is for whoever has its link; all else needs a
-// key.
+// Template assets are for everyone, a preference page is for whoever has its link, an inbox for
+// whoever has its token; all else needs a key.
 static bool admit(void *ctx, HttpRequest *request)
 {
     Gateway *g = ctx;
     if (preferences_is_path(request->path)) {
         return preferences_public_admit(&g->preferences, request);
+    }
+    if (inbox_is_path(request->path)) {
+        return inbox_public_admit(&g->inbox, request);
     }
     return asset_is_path(request->path) ? assets_public_admit(request)
                                         : api_admit(&g->api, request);
@@ -374,7 +432,9 @@ static bool admit(void *ctx, HttpRequest *request)
 static void handle(void *ctx, HttpRequest *request)
 {
     Gateway *g = ctx;
-    if (preferences_is_path(request->path)) {
+    if (inbox_is_path(request->path)) {
+        inbox_public_handle(&g->inbox, request);
+    } else if (preferences_is_path(request->path)) {
         preferences_public_handle(&g->preferences, request);
     } else if (asset_is_path(request->path)) {
         assets_public_handle(&g->assets_public, request);
@@ -487,6 +547,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     build_parts(g, &members);
     build_preferences(g);
     build_routes(g, o, delivered);
+    build_inbox(g);
     g->tick.data = g;
     (void)uv_timer_init(service_loop(service), &g->tick);
     (void)uv_timer_start(&g->tick, on_timer_tick, TICK_MS, TICK_MS);
@@ -502,6 +563,8 @@ static void free_gateway(void *state)
     audit_log_free(g->audit);
     reply_releases_free(g->reply_releases);
     tenant_events_free(g->tenant_events);
+    feed_projector_free(g->feed);
+    inbox_duties_free(g->duties);
     tenant_api_free(g->tenants);
     api_keys_api_free(g->api_keys);
     mail_domains_api_free(g->mail_domains);

@@ -20,10 +20,12 @@ typedef struct Known {
 } Known;
 
 static const char *const of_people[] = {"PEOPLE", NULL};
+static const char *const of_feed[] = {"FEED", NULL};
 static const Known known_projections[] = {
     {"archiver", "history", "archiver", history_streams, "stentor rebuild history --carry-older"},
     {"people", "people", "ingest", of_people, NULL},
     {"digest_flusher", "digests", "digest-flusher", of_people, NULL},
+    {"feed", "feed", "gateway", of_feed, NULL},
 };
 static const Known outbox_projections = {"stentor_outbox", NULL, "outbox-relay", NULL, NULL};
 

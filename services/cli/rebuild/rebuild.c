@@ -16,6 +16,9 @@ static bool run_rebuild(Rebuild *rebuild, Error *err)
     if (strcmp(rebuild->row->name, "saga") == 0) {
         return rebuild_saga(rebuild, err);
     }
+    if (strcmp(rebuild->row->name, "feed") == 0) {
+        return rebuild_people(rebuild, PEOPLE_FEED, err);
+    }
     bool people = strcmp(rebuild->row->position, "people") == 0;
     return rebuild_people(rebuild, people ? PEOPLE_RECORDS : PEOPLE_DIGESTS, err);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rebuild people, rebuild clock: what is made of PEOPLE, in a copy; what differs from it in the
-// live tables is replaced.
+// rebuild people, rebuild clock, rebuild feed: what is made of PEOPLE or FEED, in a copy; what
+// differs from it in the live tables is replaced.
 //
 // First the copy is folded exactly up to where the live tables stood in one snapshot: so the
 // recipients that differ are known, while both go on. A later event does the same to rows that are
@@ -141,7 +141,9 @@ bool rebuild_people(Rebuild *rebuild, PeopleKind kind, Error *err)
         .schema = row->schema,
         .copy = arena_printf(rebuild->cli->arena, "%s_rebuild", row->schema),
         .names = row->tables,
-        .projection = row->position};
+        .projection = row->position,
+        .stream = row->streams[0],
+        .person = kind == PEOPLE_FEED ? "recipient" : "recipient_id"};
     Place place = {.target = &target, .kind = kind};
     rebuild->stream_names = row->streams;
     rebuild->stream_count = 1;

@@ -60,8 +60,8 @@ bool rebuild_rows_positions(RebuildRows *r, RebuildPositions *ret, Error *err)
         &r->sql,
         "SELECT sequence, (extract(epoch FROM stream_created_at) * 1000000)::int8,"
         " coalesce((extract(epoch FROM stored_at) * 1000000)::int8, 0)"
-        " FROM %s.positions WHERE projection = '%s' AND stream = 'PEOPLE'",
-        r->target->schema, r->target->projection);
+        " FROM %s.positions WHERE projection = '%s' AND stream = '%s'",
+        r->target->schema, r->target->projection, r->target->stream);
     CLEANUP(rebuild_pg_free) PGresult *res = ask(r, "positions", err);
     if (res != NULL && PQntuples(res) > 0 &&
         str_to_i64(str_from(PQgetvalue(res, 0, 0)), &sequence) &&
@@ -80,7 +80,9 @@ bool rebuild_rows_make(RebuildRows *r, Error *err)
     for (const char *const *table = r->target->names; *table != NULL; table++) {
         buf_printf(&r->sql, ",%s", *table);
     }
-    buf_cstr(&r->sql, "}')");
+    buf_printf(
+        &r->sql, "}'); SELECT stentor.copy_partitions('%s', '%s')", r->target->schema,
+        r->target->copy);
     return run(r, "create the copy", err);
 }
 
@@ -92,10 +94,11 @@ static void add_digests(RebuildRows *r, const char *schema)
     for (const char *const *table = r->target->names; *table != NULL; table++) {
         buf_printf(
             &r->sql,
-            "%sSELECT '%s'::text AS source, tenant_id, recipient_id, count(*) AS rows,"
+            "%sSELECT '%s'::text AS source, tenant_id, %s AS person, count(*) AS rows,"
             " sum(hashtextextended((to_jsonb(t) - 'updated_at')::text, 0)::numeric) AS digest"
-            " FROM %s.%s AS t GROUP BY tenant_id, recipient_id",
-            table == r->target->names ? "" : " UNION ALL ", *table, schema, *table);
+            " FROM %s.%s AS t GROUP BY tenant_id, %s",
+            table == r->target->names ? "" : " UNION ALL ", *table, r->target->person, schema,
+            *table, r->target->person);
     }
 }
 
@@ -133,16 +136,16 @@ bool rebuild_rows_compare(
     RebuildRows *r, RebuildLine on_difference, void *ctx, int64_t *ret_count, Error *err)
 {
     buf_cstr(
-        &r->sql, "CREATE TEMP TABLE rebuild_different AS SELECT source, tenant_id, recipient_id,"
+        &r->sql, "CREATE TEMP TABLE rebuild_different AS SELECT source, tenant_id, person,"
                  " CASE WHEN l.digest IS NULL THEN 'only in the log' WHEN c.digest IS NULL"
                  " THEN 'only in the live table' ELSE 'differs' END AS how FROM rebuild_live AS l"
                  " FULL JOIN (");
     add_digests(r, r->target->copy);
     buf_cstr(
         &r->sql,
-        ") AS c USING (source, tenant_id, recipient_id)"
+        ") AS c USING (source, tenant_id, person)"
         " WHERE (l.rows, l.digest) IS DISTINCT FROM (c.rows, c.digest); ANALYZE rebuild_different;"
-        " SELECT concat_ws(' ', source, recipient_id, tenant_id) || ': ' || how,"
+        " SELECT concat_ws(' ', source, person, tenant_id) || ': ' || how,"
         " count(*) OVER () FROM rebuild_different ORDER BY 1 LIMIT 100");
     CLEANUP(rebuild_pg_free) PGresult *res = ask(r, "compare the rows", err);
     if (res == NULL) {
@@ -190,12 +193,14 @@ bool rebuild_rows_thaw(RebuildRows *r, Error *err)
 
 static void add_replace(RebuildRows *r, const char *table)
 {
-    static const char of_different[] =
-        "(t.tenant_id, t.recipient_id) IN (SELECT tenant_id, recipient_id FROM rebuild_different)";
-    buf_printf(&r->sql, "DELETE FROM %s.%s AS t WHERE %s;", r->target->schema, table, of_different);
+    static const char of_different[] = "IN (SELECT tenant_id, person FROM rebuild_different)";
+    const char *person = r->target->person;
     buf_printf(
-        &r->sql, "INSERT INTO %s.%s SELECT t.* FROM %s.%s AS t WHERE %s;", r->target->schema, table,
-        r->target->copy, table, of_different);
+        &r->sql, "DELETE FROM %s.%s AS t WHERE (t.tenant_id, t.%s) %s;", r->target->schema, table,
+        person, of_different);
+    buf_printf(
+        &r->sql, "INSERT INTO %s.%s SELECT t.* FROM %s.%s AS t WHERE (t.tenant_id, t.%s) %s;",
+        r->target->schema, table, r->target->copy, table, person, of_different);
 }
 
 bool rebuild_rows_replace(RebuildRows *r, bool moves, Error *err)

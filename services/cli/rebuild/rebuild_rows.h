@@ -11,11 +11,13 @@
 #include "common/base/error.h"
 #include "common/history/rebuild_schema.h"
 
-// Every table has the columns tenant_id and recipient_id.
+// Every table has the columns tenant_id and `person`, and no generated one.
 typedef struct RowsTarget {
     const char *schema, *copy;
     const char *const *names; // of the tables; NULL at the end
     const char *projection;   // as its position is called
+    const char *stream;       // which it is made of
+    const char *person;       // column of whose row it is: "recipient_id"
 } RowsTarget;
 
 typedef struct RebuildRows RebuildRows;
