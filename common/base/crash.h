@@ -22,17 +22,17 @@
 // clang-format off
 // X(name, services that pass it, the last durable effect before it, the next one after it)
 #define CRASH_POINTS(X)                                                                                                                    \
-    X("bus.publishing", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay",                      \
+    X("bus.publishing", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay webhook",                      \
       "what caused the event: a commit, its caller's 202, an input", "the event is stored")                                                \
-    X("bus.stored", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay",                          \
+    X("bus.stored", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga outbox-relay webhook",                          \
       "an event is stored; of several that belong together only some", "its publisher gets the ack")                                 \
-    X("worker.letter_stored", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga",                             \
+    X("worker.letter_stored", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga webhook",                             \
       "a dead letter is stored", "its input's ack")                                                                                        \
-    X("worker.unacked", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga",                                   \
+    X("worker.unacked", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga webhook",                                   \
       "everything that an input leads to is committed and stored", "its ack")                                                              \
-    X("guard.marked", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga",                                     \
+    X("guard.marked", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga webhook",                                     \
       "what came again is marked as in hand", "its worker sees it")                                                                        \
-    X("guard.lifted", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga",                                     \
+    X("guard.lifted", "ingest gateway renderer dispatcher digest-flusher webhook-receiver order-saga webhook",                                     \
       "the mark of what came again is lifted", "its acks")                                                                                 \
     X("projector.letter_stored", "archiver",                                                                                               \
       "a dead letter is stored", "the commit of the position behind its event")                                                            \
@@ -114,6 +114,16 @@
       "windows that are due are frozen", "what becomes of them is committed")                                                              \
     X("flusher.digested", "digest-flusher",                                                                                                \
       "what becomes of frozen windows is committed as due work", "it is claimed")                                                          \
+    X("hook.queued", "webhook",                                                                                                            \
+      "rows of events in order are committed", "they are on HOOK")                                                                         \
+    X("hook.claimed", "webhook",                                                                                                           \
+      "the claim of deliveries is committed", "their endpoints get them")                                                                  \
+    X("hook.answered", "webhook",                                                                                                          \
+      "a tenant's endpoint has answered for a delivery", "the commit of its outcome")                                                      \
+    X("hook.recorded", "webhook",                                                                                                          \
+      "what became of deliveries is committed", "what follows is stored")                                                                  \
+    X("hook.announced", "webhook",                                                                                                         \
+      "the event that a subscription fails is stored", "its state in CONFIG")                                                              \
     X("webhook.stored", "webhook-receiver",                                                                                                \
       "the callback is stored", "the vendor's 200")                                                                                        \
     X("lmtp.stored", "webhook-receiver",                                                                                                   \

@@ -45,6 +45,8 @@ void hmac_sha1(Str key, Str data, uint8_t out[SHA1_LEN]);
 //   settle     "settle",   notification id, as the status of a tracked link
 //   health     "health",   subject of the entry, "<down_since_us>/<changed_at_us>/<instance>"
 //   revocation "revocation", subject of the entry, "<before>/<who revoked>"
+//   webhook    "webhook", subscription id, event id of the status      a delivery: behind "whd_"
+//   hook       "hook", delivery id, turn in decimal; "deferred", delivery id, turn: the same for later
 //   sealed     "sealed",   "EVENTS/<stored at>", "<sequence in decimal>" of the event in clear          (ingest)
 //   feed       "feed", notification id, "item", or "<action>/<until_us>" of what its time brought
 //              "feed", recipient in hex, "<action>/<request id>" of what the recipient did

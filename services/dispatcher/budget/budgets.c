@@ -86,6 +86,8 @@ struct Budgets {
     size_t open; // statements and handles
     bool closing;
     int64_t logged_us;
+    DbSchemaCopy *copy; // NULL: the statements are for their own schema
+    size_t keys_max;
     Metric *leased, *refused, *throttled;
     void (*on_closed)(void *ctx);
     void *closed_ctx;
@@ -99,6 +101,15 @@ static void end_one(Budgets *budgets)
     if (budgets->open == 0 && budgets->closing) {
         budgets->on_closed(budgets->closed_ctx);
     }
+}
+
+static DbTxn *new_txn(const Budgets *budgets)
+{
+    DbTxn *txn = db_txn_new(budgets->pool);
+    if (budgets->copy != NULL) {
+        db_txn_schema(txn, budgets->copy);
+    }
+    return txn;
 }
 
 static void note_failure(Budgets *budgets, const Error *err)
@@ -167,7 +178,7 @@ static void grant_alone(Budgets *budgets, Entry *entry, uint32_t tokens, int64_t
 // Those of one horizon: the limit of how far ahead is the statement's.
 static void flush_kind(Budgets *budgets, bool daily, int64_t now_us)
 {
-    DbTxn *txn = db_txn_new(budgets->pool);
+    DbTxn *txn = new_txn(budgets);
     Lease *lease = arena_zalloc(db_txn_arena(txn), sizeof *lease);
     DbParams *p = db_txn_add(txn, &LEASE, NULL);
     DbArray *names = db_array(p, DB_TEXT);
@@ -245,7 +256,7 @@ static Entry *entry_of(Budgets *budgets, Str key, bool daily, int64_t limit)
     }
     Str at = {name, (size_t)used};
     Entry *entry = map_get(budgets->entries, at);
-    if (entry == NULL && map_count(budgets->entries) < BUDGETS_MAX) {
+    if (entry == NULL && map_count(budgets->entries) < budgets->keys_max) {
         entry = xcalloc(1, sizeof *entry);
         (void)str_to_c(at, entry->name, sizeof entry->name);
         map_put(budgets->entries, at, entry);
@@ -317,7 +328,7 @@ void budgets_throttled(Budgets *budgets, Str key, uint32_t retry_after_ms)
         return;
     }
     entry->throttled_us = now_us;
-    DbTxn *txn = db_txn_new(budgets->pool);
+    DbTxn *txn = new_txn(budgets);
     DbParams *p = db_txn_add(txn, &THROTTLE, NULL);
     db_text(p, str_from(entry->name));
     db_i64(p, wait_ms);
@@ -351,7 +362,7 @@ void budgets_claim(
     Budgets *budgets, Str key, int64_t every_us, int64_t most_us,
     void (*on_answer)(void *ctx, bool granted, int64_t again_in_us), void *ctx)
 {
-    DbTxn *txn = db_txn_new(budgets->pool);
+    DbTxn *txn = new_txn(budgets);
     Right *right = arena_zalloc(db_txn_arena(txn), sizeof *right);
     *right = (Right){budgets, on_answer, ctx};
     DbParams *p = db_txn_add(txn, &CLAIM, NULL);
@@ -377,7 +388,7 @@ static void on_beaten(void *ctx, DbTxn *txn, const Error *err)
 static void on_beat_due(uv_timer_t *timer)
 {
     Budgets *budgets = timer->data;
-    DbTxn *txn = db_txn_new(budgets->pool);
+    DbTxn *txn = new_txn(budgets);
     DbParams *p = db_txn_add(txn, &BEAT, NULL);
     db_text(p, str_from(budgets->instance));
     db_i64(p, BUDGETS_SEEN_S);
@@ -390,25 +401,41 @@ uint32_t budgets_replicas(const Budgets *budgets)
     return budgets->replicas;
 }
 
-Budgets *budgets_new(DbPool *pool, const char *instance, Metrics *metrics)
+static Metric *counter(const BudgetsOptions *options, const char *what, const char *help)
+{
+    char name[96];
+    (void)snprintf(name, sizeof name, "%sbudget_%s_total", options->metrics_prefix, what);
+    return metrics_counter(options->metrics, name, "", help);
+}
+
+Budgets *budgets_new_of(const BudgetsOptions *options)
 {
     Budgets *budgets = xcalloc(1, sizeof *budgets);
-    budgets->pool = pool;
-    budgets->instance = instance;
+    budgets->pool = options->pool;
+    budgets->instance = options->instance;
+    budgets->copy =
+        options->schema != NULL ? db_schema_copy_new("dispatcher", options->schema) : NULL;
+    budgets->keys_max = options->keys_max > 0 ? options->keys_max : BUDGETS_MAX;
     budgets->entries = map_new(free);
     budgets->replicas = 1;
     budgets->open = 2; // its timers
-    budgets->leased = metrics_counter(
-        metrics, "stentor_dispatcher_budget_leased_total", "", "Tokens leased of vendors' limits");
-    budgets->refused = metrics_counter(
-        metrics, "stentor_dispatcher_budget_refused_total", "", "Leases that were not given");
-    budgets->throttled = metrics_counter(
-        metrics, "stentor_dispatcher_budget_throttled_total", "",
-        "Answers of vendors that it was too much");
+    budgets->leased = counter(options, "leased", "Tokens leased of shared limits");
+    budgets->refused = counter(options, "refused", "Leases that were not given");
+    budgets->throttled = counter(options, "throttled", "Answers that it was too much");
     budgets->flush.data = budgets->beat.data = budgets;
-    (void)uv_timer_init(db_pool_loop(pool), &budgets->flush);
-    (void)uv_timer_init(db_pool_loop(pool), &budgets->beat);
+    (void)uv_timer_init(db_pool_loop(options->pool), &budgets->flush);
+    (void)uv_timer_init(db_pool_loop(options->pool), &budgets->beat);
     return budgets;
+}
+
+Budgets *budgets_new(DbPool *pool, const char *instance, Metrics *metrics)
+{
+    return budgets_new_of(&(BudgetsOptions){
+        .pool = pool,
+        .instance = instance,
+        .metrics = metrics,
+        .metrics_prefix = "stentor_dispatcher_",
+    });
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -429,6 +456,7 @@ void budgets_free(Budgets *budgets)
 {
     if (budgets != NULL) {
         map_free(budgets->entries);
+        db_schema_copy_free(budgets->copy);
         free(budgets);
     }
 }

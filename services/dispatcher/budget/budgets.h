@@ -23,6 +23,16 @@ enum {
 typedef struct Budgets Budgets;
 
 // instance: of the process. All is borrowed.
+typedef struct BudgetsOptions {
+    DbPool *pool;
+    const char *instance;
+    Metrics *metrics;
+    const char *metrics_prefix; // "stentor_dispatcher_"
+    const char *schema;         // NULL: dispatcher; another one with the same table and function
+    size_t keys_max;            // 0: BUDGETS_MAX
+} BudgetsOptions;
+Budgets *budgets_new_of(const BudgetsOptions *options);
+// Those of vendors' credentials.
 Budgets *budgets_new(DbPool *pool, const char *instance, Metrics *metrics);
 // May one mail of the lane go now? Takes a token of each limit or none. per_s, per_day: 0: no such
 // limit. waiting: how many wait for this key here, this one included. false: *ret_at_us

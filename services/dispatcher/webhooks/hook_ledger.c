@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/dispatcher/webhooks/hook_ledger.h"
+
+#include <assert.h>
+
+#include "common/codec/event.h"
+
+typedef Stentor__V1__WebhookDelivery WebhookDelivery;
+
+// $1 .. $13 of a statement that may make a row.
+#define ROWS                                                                                       \
+    " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],"         \
+    "  $7::int8[], $8::text[], $9::text[], $10::bool[], $11::timestamptz[], $12::int4[],"          \
+    "  $13::int2[]) WITH ORDINALITY AS w(id, tenant_id, subscription_id, event_id, event_type,"    \
+    "  notification_id, sequence, previous, payload, ordered, created_at, turn, attempt, nr)"
+
+// An event of the notification before this one has not ended at the subscription.
+#define EARLIER                                                                                    \
+    " FROM webhooks.deliveries e WHERE e.ordered AND e.subscription_id = w.subscription_id"        \
+    "  AND e.notification_id = w.notification_id AND e.sequence < w.sequence"                      \
+    "  AND e.tenant_id = w.tenant_id AND e.state IN ('queued', 'claimed', 'waiting')"
+
+// Rows in the order of their ids: two processes that meet on some do not wait for each other.
+static const DbStatement queued_statement = {
+    "webhook_queued",
+    "WITH made AS (INSERT INTO webhooks.deliveries (id, tenant_id, subscription_id, event_id,"
+    "  event_type, notification_id, sequence, payload, ordered, created_at, state, turn, attempt)"
+    " SELECT w.id, w.tenant_id, w.subscription_id, w.event_id, w.event_type, w.notification_id,"
+    "  w.sequence, w.payload, w.ordered, w.created_at, 'queued', w.turn, w.attempt" ROWS
+    " ORDER BY w.id ON CONFLICT (id) DO NOTHING)"
+    " SELECT w.nr, p.event_id" ROWS
+    " CROSS JOIN LATERAL (SELECT e.event_id FROM webhooks.deliveries e WHERE e.ordered"
+    "  AND e.subscription_id = w.subscription_id AND e.notification_id = w.notification_id"
+    "  AND e.sequence < w.sequence AND e.tenant_id = w.tenant_id"
+    "  ORDER BY e.sequence DESC LIMIT 1) AS p",
+};
+
+static const DbStatement claim_statement = {
+    "webhook_claim",
+    "WITH w AS (SELECT *" ROWS "),"
+    " mine AS (INSERT INTO webhooks.deliveries AS d (id, tenant_id, subscription_id, event_id,"
+    "  event_type, notification_id, sequence, previous_event_id, payload, ordered, created_at,"
+    "  state, turn, attempt, owner, lease_until, claimed_at)"
+    " SELECT w.id, w.tenant_id, w.subscription_id, w.event_id, w.event_type, w.notification_id,"
+    "  w.sequence, w.previous, w.payload, w.ordered, w.created_at, 'claimed', w.turn,"
+    "  w.attempt + 1, $14::text, now() + $15::int8 * interval '1 millisecond', now()"
+    " FROM w WHERE NOT w.ordered OR NOT EXISTS (SELECT" EARLIER ") ORDER BY w.id"
+    " ON CONFLICT (id) DO UPDATE SET state = 'claimed', turn = excluded.turn,"
+    "  attempt = excluded.attempt, owner = excluded.owner, lease_until = excluded.lease_until,"
+    "  claimed_at = excluded.claimed_at, next_attempt_at = NULL, payload = excluded.payload,"
+    "  previous_event_id = excluded.previous_event_id"
+    " WHERE d.tenant_id = excluded.tenant_id AND (d.turn < excluded.turn"
+    "  OR (d.turn = excluded.turn AND (d.state = 'queued'"
+    "   OR (d.state = 'claimed' AND d.lease_until <= now()))))"
+    " RETURNING d.id)"
+    " SELECT w.nr, d.state, d.turn, d.attempt,"
+    "  CASE WHEN d.state = 'claimed' AND d.lease_until > now()"
+    "   THEN (extract(epoch FROM d.lease_until - now()) * 1000)::int8 ELSE 0 END,"
+    "  d.finished_at, d.next_attempt_at, d.status_code, d.error, b.blocked, b.until"
+    " FROM w LEFT JOIN webhooks.deliveries d ON d.id = w.id"
+    " CROSS JOIN LATERAL (SELECT count(*) > 0 AS blocked, max(e.next_attempt_at) AS until" EARLIER
+    "  AND w.ordered) AS b"
+    " WHERE NOT EXISTS (SELECT FROM mine WHERE mine.id = w.id)",
+};
+
+// The endpoint's failures in a row: those behind its last success in this batch, and what it had
+// before when the batch has none.
+static const DbStatement outcome_statement = {
+    "webhook_outcome",
+    "WITH o AS (SELECT * FROM unnest($1::text[], $2::int4[], $3::text[], $4::timestamptz[],"
+    "  $5::timestamptz[], $6::int2[], $7::text[], $8::text[], $9::int4[], $10::bool[])"
+    "  WITH ORDINALITY AS o(id, turn, state, finished_at, next_at, code, error, response, ms,"
+    "   counts, nr)),"
+    " ended AS (UPDATE webhooks.deliveries d SET state = o.state, finished_at = o.finished_at,"
+    "  next_attempt_at = o.next_at, status_code = o.code, error = o.error, response = o.response,"
+    "  duration_ms = o.ms, lease_until = '-infinity'"
+    " FROM o WHERE d.id = o.id AND d.turn = o.turn AND d.owner = $11::text AND d.state = 'claimed'"
+    " RETURNING o.nr, o.state, o.counts, o.code, o.error, o.finished_at, d.tenant_id,"
+    "  d.subscription_id),"
+    " last AS (SELECT tenant_id, subscription_id, max(nr) FILTER (WHERE state = 'delivered') AS "
+    "good,"
+    "  max(finished_at) FILTER (WHERE state = 'delivered') AS delivered_at,"
+    "  max(finished_at) FILTER (WHERE counts) AS failed_at,"
+    "  (array_agg(error ORDER BY nr DESC) FILTER (WHERE counts))[1] AS error,"
+    "  (array_agg(code ORDER BY nr DESC) FILTER (WHERE counts))[1] AS code"
+    "  FROM ended GROUP BY tenant_id, subscription_id),"
+    " heard AS (INSERT INTO webhooks.endpoints AS p (tenant_id, subscription_id, failures,"
+    "  delivered_at, failed_at, error, status_code)"
+    " SELECT l.tenant_id, l.subscription_id, (SELECT count(*) FROM ended e WHERE e.counts"
+    "   AND e.tenant_id = l.tenant_id AND e.subscription_id = l.subscription_id"
+    "   AND e.nr > coalesce(l.good, 0)), l.delivered_at, l.failed_at, l.error, l.code"
+    " FROM last l ORDER BY l.tenant_id, l.subscription_id"
+    " ON CONFLICT (tenant_id, subscription_id) DO UPDATE SET"
+    "  failures = CASE WHEN excluded.delivered_at IS NULL THEN p.failures ELSE 0 END"
+    "   + excluded.failures,"
+    "  delivered_at = coalesce(excluded.delivered_at, p.delivered_at),"
+    "  failed_at = coalesce(excluded.failed_at, p.failed_at),"
+    "  error = coalesce(excluded.error, p.error),"
+    "  status_code = CASE WHEN excluded.failed_at IS NULL THEN p.status_code"
+    "   ELSE excluded.status_code END, updated_at = now()"
+    " RETURNING p.tenant_id, p.subscription_id, p.failures)"
+    " SELECT e.nr, h.failures FROM ended e JOIN heard h ON h.tenant_id = e.tenant_id"
+    "  AND h.subscription_id = e.subscription_id",
+};
+
+const char *hook_state_name(HookState state)
+{
+    static const char *const names[] = {"", "queued", "claimed", "waiting", "delivered", "failed"};
+    return names[state];
+}
+
+static HookState state_from_name(Str name)
+{
+    for (HookState state = HOOK_QUEUED; state <= HOOK_FAILED; state++) {
+        if (str_eq(name, str_from(hook_state_name(state)))) {
+            return state;
+        }
+    }
+    return HOOK_NONE;
+}
+
+// $1 .. $13
+static DbParams *add_rows(
+    DbTxn *txn, const DbStatement *statement, WebhookDelivery *const *deliveries, size_t count,
+    int *ret_index)
+{
+    assert(count > 0 && count <= HOOK_BATCH_MAX);
+    DbParams *p = db_txn_add(txn, statement, ret_index);
+    DbArray *ids = db_array(p, DB_TEXT), *tenants = db_array(p, DB_TEXT);
+    DbArray *subscriptions = db_array(p, DB_TEXT), *events = db_array(p, DB_TEXT);
+    DbArray *types = db_array(p, DB_TEXT), *notifications = db_array(p, DB_TEXT);
+    DbArray *sequences = db_array(p, DB_I64), *previous = db_array(p, DB_TEXT);
+    DbArray *payloads = db_array(p, DB_TEXT), *ordered = db_array(p, DB_BOOL);
+    DbArray *times = db_array(p, DB_TIME), *turns = db_array(p, DB_I32);
+    DbArray *attempts = db_array(p, DB_I16);
+    for (size_t i = 0; i < count; i++) {
+        const WebhookDelivery *at = deliveries[i];
+        db_push_text(ids, str_from(at->delivery_id));
+        db_push_text(tenants, str_from(at->meta->tenant));
+        db_push_text(subscriptions, str_from(at->subscription_id));
+        db_push_text(events, str_from(at->webhook_id));
+        db_push_text(types, str_from(at->type));
+        db_push_text(notifications, str_from(at->meta->notification_id));
+        db_push_int(sequences, (int64_t)at->sequence);
+        db_push_optional(previous, str_from(at->previous_webhook_id));
+        db_push_text(payloads, pb_bytes(at->payload));
+        db_push_int(ordered, at->in_order ? 1 : 0);
+        db_push_time(times, at->matched_at_us);
+        db_push_int(turns, (int64_t)at->turn);
+        db_push_int(attempts, (int64_t)at->attempt);
+        db_txn_tenant(txn, str_from(at->meta->tenant));
+    }
+    return p;
+}
+
+int hook_ledger_add_queued(DbTxn *txn, WebhookDelivery *const *deliveries, size_t count)
+{
+    int index = 0;
+    (void)add_rows(txn, &queued_statement, deliveries, count, &index);
+    return index;
+}
+
+bool hook_ledger_previous(const PGresult *res, size_t n, size_t *ret_index, Str *ret_previous)
+{
+    if ((int)n >= db_rows(res)) {
+        return false;
+    }
+    *ret_index = (size_t)db_get_int(res, (int)n, 0) - 1;
+    *ret_previous = db_get_text(res, (int)n, 1);
+    return true;
+}
+
+int hook_ledger_add_claim(
+    DbTxn *txn, WebhookDelivery *const *deliveries, size_t count, Str owner, int64_t lease_ms)
+{
+    int index = 0;
+    DbParams *p = add_rows(txn, &claim_statement, deliveries, count, &index);
+    db_text(p, owner);
+    db_i64(p, lease_ms);
+    return index;
+}
+
+size_t hook_ledger_conflicts(const PGresult *res)
+{
+    return (size_t)db_rows(res);
+}
+
+HookConflict hook_ledger_conflict(const PGresult *res, size_t n)
+{
+    int at = (int)n;
+    bool there = !db_is_null(res, at, 1);
+    return (HookConflict){
+        .index = (size_t)db_get_int(res, at, 0) - 1,
+        .state = there ? state_from_name(db_get_text(res, at, 1)) : HOOK_NONE,
+        .turn = there ? (uint32_t)db_get_int(res, at, 2) : 0,
+        .attempt = there ? (int32_t)db_get_int(res, at, 3) : 0,
+        .wait_ms = there ? db_get_int(res, at, 4) : 0,
+        .finished_at_us = db_get_time(res, at, 5),
+        .next_attempt_at_us = db_get_time(res, at, 6),
+        .status_code = db_is_null(res, at, 7) ? 0 : (int)db_get_int(res, at, 7),
+        .error = db_is_null(res, at, 8) ? STR_EMPTY : db_get_text(res, at, 8),
+        .blocked = db_get_int(res, at, 9) != 0,
+        .blocked_until_us = db_get_time(res, at, 10),
+    };
+}
+
+int hook_ledger_add_outcomes(
+    DbTxn *txn, WebhookDelivery *const *deliveries, const HookOutcome *const *outcomes,
+    size_t count, Str owner)
+{
+    assert(count > 0 && count <= HOOK_BATCH_MAX);
+    int index = 0;
+    DbParams *p = db_txn_add(txn, &outcome_statement, &index);
+    DbArray *ids = db_array(p, DB_TEXT), *turns = db_array(p, DB_I32);
+    DbArray *states = db_array(p, DB_TEXT), *finished = db_array(p, DB_TIME);
+    DbArray *next = db_array(p, DB_TIME), *codes = db_array(p, DB_I16);
+    DbArray *errors = db_array(p, DB_TEXT), *responses = db_array(p, DB_TEXT);
+    DbArray *durations = db_array(p, DB_I32), *counts = db_array(p, DB_BOOL);
+    for (size_t i = 0; i < count; i++) {
+        const HookOutcome *outcome = outcomes[i];
+        db_push_text(ids, str_from(deliveries[i]->delivery_id));
+        db_push_int(turns, (int64_t)deliveries[i]->turn);
+        db_push_text(states, str_from(hook_state_name(outcome->state)));
+        db_push_time(finished, outcome->finished_at_us);
+        db_push_time(next, outcome->next_attempt_at_us);
+        if (outcome->status_code > 0) {
+            db_push_int(codes, outcome->status_code);
+        } else {
+            db_push_null(codes);
+        }
+        db_push_optional(errors, str_from(outcome->error));
+        db_push_optional(responses, outcome->response);
+        db_push_int(durations, outcome->duration_ms);
+        db_push_int(counts, outcome->counts ? 1 : 0);
+        db_txn_tenant(txn, str_from(deliveries[i]->meta->tenant));
+    }
+    db_text(p, owner);
+    return index;
+}
+
+size_t hook_ledger_recorded_count(const PGresult *res)
+{
+    return (size_t)db_rows(res);
+}
+
+HookRecorded hook_ledger_recorded(const PGresult *res, size_t n)
+{
+    return (HookRecorded){
+        .index = (size_t)db_get_int(res, (int)n, 0) - 1,
+        .failures = db_get_int(res, (int)n, 1),
+    };
+}

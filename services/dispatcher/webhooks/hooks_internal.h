@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of this folder share.
+#pragma once
+
+#include "common/base/map.h"
+#include "common/bus/consume/worker.h"
+#include "common/config/config_mirror.h"
+#include "common/db/lock.h"
+#include "services/dispatcher/budget/budgets.h"
+#include "services/dispatcher/webhooks/hook_ledger.h"
+#include "services/dispatcher/webhooks/hooks.h"
+#include "services/dispatcher/webhooks/subscriptions.h"
+#include "stentor/v1/webhook.pb-c.h"
+
+enum {
+    HOOK_FLUSH_MS = 1,         // claims, and outcomes, that share a statement
+    HOOK_FLUSH_AGAIN_MS = 500, // outcomes that Postgres did not take
+    HOOK_STOP_PATIENCE_MS = 3000,
+    HOOK_QUEUE_FACTOR = 4, // of an endpoint: so many times its posts on the way may wait in memory
+    HOOK_CHAIN_MAX = 64,   // events of one notification that wait in memory for the first one
+    HOOK_HOLD_MIN_S = 1,
+    HOOK_HOLD_MAX_S = 60,
+    HOOK_RETRY_AFTER_MAX_MS = 86400000,
+    HOOK_RESPONSE_MAX = 1024,
+    HOOK_RACE_MS = 200,
+    HOOK_SELF_MS = 1000,
+    HOOK_IDLE_S = 600, // an endpoint without work is forgotten
+    HOOK_STAGE_TICK_MS = 500,
+};
+
+typedef struct HookMetrics {
+    Metric *matched, *delivered, *retried, *failed;
+    Metric *held_full, *held_late, *held_order;
+    Metric *disabled, *repeated, *taken_again;
+    Metric *post_seconds;
+} HookMetrics;
+
+typedef struct HookJob HookJob;
+
+typedef struct JobList {
+    HookJob *head, *tail;
+    size_t count;
+} JobList;
+
+// One subscription's deliveries here, whatever CONFIG says of it meanwhile.
+typedef struct Endpoint {
+    char *key; // "<tenant>|<subscription id>"
+    JobList queue;
+    uint32_t posting;   // claimed or being claimed
+    bool probing;       // its last post got no answer: one at a time until it answers
+    bool starved;       // in hooks->starved: waits for a token
+    uint64_t disabling; // the entry's sequence whose end is being stored; 0: none is
+    int64_t used_us;    // of clock_mono_us()
+} Endpoint;
+
+struct HookJob {
+    Hooks *hooks;
+    Delivery *delivery;
+    Stentor__V1__WebhookDelivery *event;
+    Endpoint *endpoint;         // NULL: it is not posted
+    HookJob *next;              // in the list that it is in
+    JobList chain;              // events of the same notification that wait for this one
+    int64_t read_us, posted_us; // of clock_mono_us()
+    const char *decided;        // why nothing is posted; NULL: it is posted
+    HookOutcome outcome;
+    char response[HOOK_RESPONSE_MAX];
+    size_t response_len;
+    bool gone;    // 410
+    bool counted; // in endpoint->posting
+};
+
+// Claims, or outcomes, of one statement; in the transaction's arena.
+typedef struct JobBatch {
+    Hooks *hooks;
+    HookJob *jobs[HOOK_BATCH_MAX];
+    size_t count;
+    int statement;
+} JobBatch;
+
+typedef struct MatchBatch MatchBatch;
+
+struct Hooks {
+    HooksParts parts;
+    Str owner;
+    Subscriptions *subscriptions;
+    ConfigMirror *mirror;
+    Worker *matcher, *deliverer;
+    DbLock *match_lock;
+    MatchBatch *matching, *matching_last; // the first is in Postgres, the others wait
+    HttpClient *client;
+    Budgets *budgets;
+    Map *endpoints; // key -> Endpoint
+    Map *jobs;      // delivery id -> HookJob
+    Map *chains;    // "<subscription id>|<notification id>" -> the HookJob that goes first
+    Endpoint **starved;
+    size_t starved_count, starved_room;
+    JobList claiming, recording;
+    uv_timer_t tick, claim_timer, record_timer, starved_timer;
+    size_t posts; // on the way
+    HookMetrics metrics;
+    bool working, stopping;
+    uint64_t stopping_at_ms;
+    int open;
+    void (*on_stopped)(void *ctx);
+    void *stopped_ctx;
+};
+
+void job_list_push(JobList *list, HookJob *job);
+HookJob *job_list_pop(JobList *list); // NULL: it is empty
+
+// match.c
+void match_batch(Hooks *hooks, Delivery **deliveries, size_t count);
+
+// intake.c
+void hook_intake(Hooks *hooks, Delivery **deliveries, size_t count);
+void hook_give_up(Hooks *hooks); // returns what waits, for a stop
+void hook_tick(Hooks *hooks);    // what waited for too long; endpoints without work
+// Every way in which a job ends: err as delivery_settle's.
+void hook_end(HookJob *job, const Error *err);
+void hook_redeliver(HookJob *job, int64_t delay_ms);
+// Back for a moment, which uses no attempt. at_us 0: by how often it was held before.
+void hook_hold(HookJob *job, int64_t at_us, const char *why);
+
+// endpoint.c
+Endpoint *endpoint_of(Hooks *hooks, const Subscription *subscription);
+bool endpoint_take(Endpoint *endpoint, const Subscription *subscription, HookJob *job);
+void endpoint_pump(Hooks *hooks, Endpoint *endpoint); // claims what may be posted now
+void endpoint_pump_starved(Hooks *hooks);
+
+// claim.c
+void hook_claim(HookJob *job);
+void hook_claim_flush(Hooks *hooks);
+
+// post.c
+void hook_post(HookJob *job);
+
+// outcome.c
+void hook_record(HookJob *job); // job->outcome
+void hook_record_flush(Hooks *hooks);
+void hook_publish(HookJob *job); // what is recorded
+// The outcome of an attempt that failed: again by the ladder, or its end.
+void hook_failed(HookJob *job, const char *error, int status_code, uint32_t retry_after_ms);
+
+// disable.c
+void hook_disable(HookJob *job, const char *reason);
+bool hook_event_out(
+    const HookJob *job, const char *type, const char *error, const char *id, BusOut *ret,
+    Error *err);

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// STATUS in, HOOK out: one event for each subscription that wants a status. A tenant without
+// subscriptions costs one look at a map. Events in order get a row first, so that none of them can
+// be claimed before an earlier one is known; their batches are handled one after the other.
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/crash.h"
+#include "common/base/log.h"
+#include "common/codec/event.h"
+#include "common/events/meta.h"
+#include "common/webhooks/webhook_event.h"
+#include "services/dispatcher/webhooks/hooks_internal.h"
+
+typedef Stentor__V1__NotificationStatus NotificationStatus;
+typedef Stentor__V1__WebhookDelivery WebhookDelivery;
+
+enum { TENANT_TOKEN = 2 };
+
+typedef struct Match {
+    Delivery *delivery;
+    const NotificationStatus *status;
+    WebhookDelivery *event;
+} Match;
+
+// In the arena of its deliveries, which ends when the last of them is settled.
+struct MatchBatch {
+    Hooks *hooks;
+    MatchBatch *next;
+    Delivery **deliveries; // that are settled with it
+    size_t delivery_count;
+    Match *matches;
+    size_t count, room;
+    size_t queried;               // ordered matches that have asked for a row
+    size_t asked[HOOK_BATCH_MAX]; // of the statement under way: places in `matches`
+    size_t asked_count;
+    int statement;
+};
+
+// ---- which ----
+
+static WebhookDelivery *make_event(
+    const Subscription *subscription, Delivery *delivery, const NotificationStatus *status,
+    const char *type)
+{
+    Arena *arena = delivery->arena;
+    char id[WEBHOOK_DELIVERY_ID_SIZE];
+    WebhookDelivery *event = arena_alloc(arena, sizeof *event);
+    Stentor__V1__Meta *meta = arena_alloc(arena, sizeof *meta);
+    stentor__v1__webhook_delivery__init(event);
+    *meta = meta_follow(status->meta, "", status->meta->occurred_at_us);
+    webhook_delivery_id(str_from(subscription->entry->id), str_from(status->meta->event_id), id);
+    event->meta = meta;
+    event->subscription_id = arena_cstr(arena, str_from(subscription->entry->id));
+    event->delivery_id = arena_cstr(arena, str_from(id));
+    event->webhook_id = status->meta->event_id;
+    event->type = arena_cstr(arena, str_from(type));
+    event->sequence = bus_message_place(&delivery->message);
+    event->previous_webhook_id = pb_borrow("");
+    event->in_order = subscription->entry->in_order;
+    event->matched_at_us = clock_now_us();
+    event->turn = 1;
+    return event;
+}
+
+// What was stored before the subscription was made, or turned on again, is not for it: the tenant
+// replays it if it wants it.
+static bool is_since(const Subscription *subscription, int64_t stored_at_us)
+{
+    const Stentor__V1__WebhookSubscription *entry = subscription->entry;
+    return stored_at_us >= entry->created_at_us && stored_at_us >= entry->state_changed_at_us;
+}
+
+static void add_match(MatchBatch *batch, Match match)
+{
+    if (batch->count == batch->room) {
+        size_t room = batch->room > 0 ? 2 * batch->room : 64;
+        Match *grown = arena_array(match.delivery->arena, room, sizeof *grown);
+        for (size_t i = 0; i < batch->count; i++) {
+            grown[i] = batch->matches[i];
+        }
+        batch->matches = grown;
+        batch->room = room;
+    }
+    batch->matches[batch->count++] = match;
+}
+
+static bool match_one(
+    MatchBatch *batch, Delivery *delivery, Subscription *const *subscriptions, size_t count,
+    Error *err)
+{
+    char type[WEBHOOK_TYPE_SIZE];
+    const NotificationStatus *status = (const NotificationStatus *)event_unpack(
+        &stentor__v1__notification_status__descriptor, delivery->message.payload, delivery->arena,
+        err);
+    if (status == NULL) {
+        return false;
+    }
+    if (status->meta == NULL || status->meta->event_id[0] == '\0') {
+        return error_set(err, ERROR_PERMANENT, "'meta.event_id' is missing");
+    }
+    webhook_type(status, type);
+    for (size_t i = 0; i < count; i++) {
+        if (webhook_wants(subscriptions[i]->entry, status, type) &&
+            is_since(subscriptions[i], delivery->message.stored_at_us)) {
+            add_match(
+                batch,
+                (Match){delivery, status, make_event(subscriptions[i], delivery, status, type)});
+        }
+    }
+    return true;
+}
+
+// ---- publishing ----
+
+static bool emit_match(const Match *match, Error *err)
+{
+    WebhookDelivery *event = match->event;
+    WebhookPlace place = {
+        .sequence = event->in_order ? event->sequence : 0,
+        .previous = str_from(event->previous_webhook_id),
+    };
+    BusOut out;
+    Str payload = webhook_payload(match->status, &place, match->delivery->arena);
+    if (payload.len == 0) {
+        return error_set(
+            err, ERROR_PERMANENT, "the payload of a webhook would be longer than %d bytes",
+            WEBHOOK_PAYLOAD_MAX);
+    }
+    event->payload = pb_data(payload);
+    if (!webhook_event(
+            event, match->delivery->message.traceparent, match->delivery->arena, &out, err)) {
+        return false;
+    }
+    delivery_emit(match->delivery, &out);
+    return true;
+}
+
+static void advance(Hooks *hooks);
+
+static void end_batch(MatchBatch *batch, const Error *failed)
+{
+    Hooks *hooks = batch->hooks;
+    hooks->matching = batch->next;
+    hooks->matching_last = hooks->matching == NULL ? NULL : hooks->matching_last;
+    size_t at = 0, count = batch->delivery_count;
+    Error *errors = xcalloc(count, sizeof *errors);
+    for (size_t i = 0; i < count; i++) {
+        errors[i] = failed != NULL ? *failed : (Error){0};
+        for (; at < batch->count && batch->matches[at].delivery == batch->deliveries[i]; at++) {
+            if (errors[i].kind == ERROR_NONE && emit_match(&batch->matches[at], &errors[i])) {
+                metric_add(hooks->metrics.matched, 1);
+            }
+        }
+    }
+    // The batch lives as long as its last delivery: nothing of it is used after that is settled.
+    Delivery **deliveries = batch->deliveries;
+    for (size_t i = 0; i < count; i++) {
+        delivery_settle(deliveries[i], errors[i].kind == ERROR_NONE ? NULL : &errors[i]);
+    }
+    free(errors);
+    advance(hooks);
+}
+
+// ---- rows of what goes in order ----
+
+// The event before it in this very batch, which no statement has seen.
+static void look_back(MatchBatch *batch, size_t at)
+{
+    WebhookDelivery *event = batch->matches[at].event;
+    for (size_t i = at; i > 0; i--) {
+        const WebhookDelivery *earlier = batch->matches[i - 1].event;
+        if (earlier->in_order &&
+            str_eq(str_from(earlier->subscription_id), str_from(event->subscription_id)) &&
+            str_eq(
+                str_from(earlier->meta->notification_id), str_from(event->meta->notification_id))) {
+            event->previous_webhook_id = earlier->webhook_id;
+            return;
+        }
+    }
+}
+
+static bool ask_next(MatchBatch *batch);
+
+static void handle_queued(MatchBatch *batch, const PGresult *res)
+{
+    size_t index;
+    Str previous;
+    for (size_t n = 0; hook_ledger_previous(res, n, &index, &previous); n++) {
+        if (index < batch->asked_count) {
+            Match *match = &batch->matches[batch->asked[index]];
+            match->event->previous_webhook_id = arena_cstr(match->delivery->arena, previous);
+        }
+    }
+    for (size_t i = 0; i < batch->asked_count; i++) {
+        look_back(batch, batch->asked[i]);
+    }
+    if (!ask_next(batch)) {
+        end_batch(batch, NULL);
+    }
+}
+
+static void on_queued(void *ctx, DbTxn *txn, const Error *err)
+{
+    MatchBatch *batch = ctx;
+    CRASH_POINT_IF("hook.queued", err == NULL);
+    if (err == NULL) {
+        handle_queued(batch, db_txn_result(txn, batch->statement));
+        return;
+    }
+    if (err->kind != ERROR_CANCELLED) {
+        LOG(LOG_WARN, "webhooks in order got no row; their statuses will be read again",
+            log_int("count", (int64_t)batch->asked_count), log_error(err));
+    }
+    end_batch(batch, err);
+}
+
+// false: none is left that needs a row.
+static bool ask_next(MatchBatch *batch)
+{
+    WebhookDelivery *events[HOOK_BATCH_MAX];
+    batch->asked_count = 0;
+    while (batch->queried < batch->count && batch->asked_count < HOOK_BATCH_MAX) {
+        size_t at = batch->queried++;
+        if (batch->matches[at].event->in_order) {
+            // The row is made before the event before it is known; the claim puts the whole text.
+            batch->matches[at].event->payload = pb_data(STR("{}"));
+            events[batch->asked_count] = batch->matches[at].event;
+            batch->asked[batch->asked_count++] = at;
+        }
+    }
+    if (batch->asked_count == 0) {
+        return false;
+    }
+    DbTxn *txn = db_txn_new(batch->hooks->parts.pool);
+    batch->statement = hook_ledger_add_queued(txn, events, batch->asked_count);
+    db_txn_submit(txn, on_queued, batch);
+    return true;
+}
+
+static void advance(Hooks *hooks)
+{
+    MatchBatch *batch = hooks->matching;
+    if (batch != NULL && !ask_next(batch)) {
+        end_batch(batch, NULL);
+    }
+}
+
+// ---- a batch ----
+
+static void add_batch(Hooks *hooks, MatchBatch *batch)
+{
+    bool first = hooks->matching == NULL;
+    if (first) {
+        hooks->matching = batch;
+    } else {
+        hooks->matching_last->next = batch;
+    }
+    hooks->matching_last = batch;
+    if (first) {
+        advance(hooks);
+    }
+}
+
+void match_batch(Hooks *hooks, Delivery **deliveries, size_t count)
+{
+    Arena *arena = deliveries[0]->arena;
+    MatchBatch *batch = arena_zalloc(arena, sizeof *batch);
+    batch->hooks = hooks;
+    batch->deliveries = arena_array(arena, count, sizeof(Delivery *));
+    Delivery **ends = xcalloc(count, sizeof(Delivery *));
+    Error *errors = xcalloc(count, sizeof *errors);
+    size_t end_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        Error err = {0};
+        Subscription *const *subscriptions = NULL;
+        Str tenant = subject_token(deliveries[i]->message.subject, TENANT_TOKEN);
+        size_t wanted = subscriptions_of(hooks->subscriptions, tenant, &subscriptions);
+        size_t before = batch->count;
+        bool read = wanted == 0 || match_one(batch, deliveries[i], subscriptions, wanted, &err);
+        if (read && batch->count > before) {
+            batch->deliveries[batch->delivery_count++] = deliveries[i];
+        } else {
+            ends[end_count] = deliveries[i];
+            errors[end_count++] = err;
+        }
+    }
+    if (batch->delivery_count > 0) {
+        add_batch(hooks, batch);
+    }
+    // Last, for with the last one the batch's memory may go.
+    for (size_t i = 0; i < end_count; i++) {
+        delivery_settle(ends[i], errors[i].kind == ERROR_NONE ? NULL : &errors[i]);
+    }
+    free((void *)ends);
+    free(errors);
+}

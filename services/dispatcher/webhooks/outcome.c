@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// What became of an attempt: recorded, many in one statement, and then published. Outcomes that
+// Postgres does not take are kept and tried again: without its row the endpoint would be called
+// again.
+#include "common/base/clock.h"
+#include "common/base/crash.h"
+#include "common/base/id.h"
+#include "common/base/log.h"
+#include "common/codec/hash.h"
+#include "common/webhooks/webhook_event.h"
+#include "services/dispatcher/webhooks/hooks_internal.h"
+
+static double chance(void)
+{
+    uint32_t value = 0;
+    random_bytes(&value, sizeof value);
+    return (double)value / 4294967296.0;
+}
+
+void hook_failed(HookJob *job, const char *error, int status_code, uint32_t retry_after_ms)
+{
+    int64_t due_at_us = 0;
+    bool again = ladder_next(
+        &job->hooks->parts.ladder, job->event->attempt - 1, clock_now_us(), retry_after_ms,
+        chance(), &due_at_us);
+    job->outcome.state = again ? HOOK_WAITING : HOOK_FAILED;
+    job->outcome.next_attempt_at_us = again ? due_at_us : 0;
+    job->outcome.status_code = status_code;
+    (void)str_to_c(str_from(error), job->outcome.error, sizeof job->outcome.error);
+}
+
+// ---- publishing ----
+
+static bool is_own_end(const HookJob *job)
+{
+    Str error = str_from(job->outcome.error);
+    return str_eq(error, STR("removed")) || str_eq(error, STR("disabled"));
+}
+
+static void publish_waiting(HookJob *job)
+{
+    Error err = {0};
+    BusOut out;
+    job->event->holds = 0;
+    bool made = webhook_deferred(
+        job->event, job->outcome.next_attempt_at_us, job->outcome.error,
+        job->delivery->message.traceparent, job->delivery->arena, &out, &err);
+    if (made) {
+        delivery_emit(job->delivery, &out);
+    }
+    hook_end(job, made ? NULL : &err);
+}
+
+// A dead letter, and an event to the tenant; not for what its tenant turned off or removed.
+static void publish_failed(HookJob *job)
+{
+    Error err = {0}, verdict = {0};
+    BusOut out;
+    char id[EVENT_ID_SIZE];
+    if (is_own_end(job)) {
+        hook_end(job, NULL);
+        return;
+    }
+    error_set(
+        &verdict, ERROR_PERMANENT,
+        "webhook.delivery_failed: '%s' after %u attempts (HINT: the tenant replays it)",
+        job->outcome.error, job->event->attempt);
+    event_id_derive(
+        "webhook", str_from(job->event->delivery_id),
+        str_from(arena_printf(job->delivery->arena, "failed/%u", job->event->turn)), id);
+    if (!hook_event_out(
+            job, "notification.webhook.delivery_failed.v1", job->outcome.error, id, &out, &err)) {
+        hook_end(job, &err);
+        return;
+    }
+    delivery_emit(job->delivery, &out);
+    if (job->gone) {
+        hook_disable(job, "the endpoint answered 410 Gone");
+    }
+    hook_end(job, &verdict);
+}
+
+void hook_publish(HookJob *job)
+{
+    switch (job->outcome.state) {
+    case HOOK_WAITING:
+        publish_waiting(job);
+        break;
+    case HOOK_FAILED:
+        publish_failed(job);
+        break;
+    case HOOK_DELIVERED:
+    case HOOK_QUEUED:
+    case HOOK_CLAIMED:
+    case HOOK_NONE:
+        hook_end(job, NULL);
+        break;
+    }
+}
+
+// ---- recording ----
+
+static void on_record_timer(uv_timer_t *timer)
+{
+    hook_record_flush(timer->data);
+}
+
+static void record_in(Hooks *hooks, uint64_t ms)
+{
+    if (!uv_is_active((uv_handle_t *)&hooks->record_timer)) {
+        (void)uv_timer_start(&hooks->record_timer, on_record_timer, ms, 0);
+    }
+}
+
+void hook_record(HookJob *job)
+{
+    job_list_push(&job->hooks->recording, job);
+    record_in(job->hooks, HOOK_FLUSH_MS);
+}
+
+static void count_outcome(Hooks *hooks, const HookJob *job)
+{
+    HookState state = job->outcome.state;
+    metric_add(
+        state == HOOK_DELIVERED ? hooks->metrics.delivered
+        : state == HOOK_WAITING ? hooks->metrics.retried
+                                : hooks->metrics.failed,
+        1);
+    if (log_takes_notification(state == HOOK_FAILED ? LOG_WARN : LOG_INFO)) {
+        LOG(state == HOOK_FAILED ? LOG_WARN : LOG_INFO, "a webhook was attempted",
+            log_str("tenant", str_from(job->event->meta->tenant)),
+            log_text("subscription", job->event->subscription_id),
+            log_text("delivery", job->event->delivery_id),
+            log_text("state", hook_state_name(state)), log_text("error", job->outcome.error),
+            log_int("attempt", (int64_t)job->event->attempt));
+    }
+}
+
+// Warned at half of the way, ended at its end.
+static void judge_endpoint(HookJob *job, int64_t failures)
+{
+    const Subscription *subscription = subscription_get(
+        job->hooks->subscriptions, str_from(job->event->meta->tenant),
+        str_from(job->event->subscription_id));
+    if (subscription == NULL || !job->outcome.counts) {
+        return;
+    }
+    int64_t most = (int64_t)subscription->disable_after;
+    if (failures >= most) {
+        char reason[96];
+        Buf text;
+        buf_init(&text, sizeof reason);
+        buf_printf(
+            &text, "%lld failures in a row, the last one '%s'", (long long)failures,
+            job->outcome.error);
+        hook_disable(job, buf_c(&text));
+        buf_done(&text);
+    } else if (failures == (most + 1) / 2) {
+        LOG(LOG_WARN, "an endpoint fails; at twice as many failures in a row it is turned off",
+            log_text("tenant", subscription->entry->tenant),
+            log_text("subscription", subscription->entry->id), log_int("failures", failures),
+            log_text("error", job->outcome.error));
+    }
+}
+
+static void keep(JobBatch *batch, const Error *err)
+{
+    Hooks *hooks = batch->hooks;
+    bool give_up = err->kind == ERROR_CANCELLED || err->kind == ERROR_PERMANENT ||
+                   (hooks->stopping &&
+                    uv_now(hooks->parts.loop) - hooks->stopping_at_ms > HOOK_STOP_PATIENCE_MS);
+    LOG(LOG_WARN, "outcomes of webhooks were not recorded", log_int("count", (int64_t)batch->count),
+        log_error(err));
+    for (size_t i = 0; i < batch->count; i++) {
+        if (give_up) {
+            // Its claim ends with its lease, and the endpoint gets the event again.
+            hook_end(batch->jobs[i], &(Error){.kind = ERROR_TRANSIENT});
+        } else {
+            job_list_push(&hooks->recording, batch->jobs[i]);
+        }
+    }
+    record_in(hooks, HOOK_FLUSH_AGAIN_MS);
+}
+
+static void handle_recorded(JobBatch *batch, const PGresult *res)
+{
+    bool recorded[HOOK_BATCH_MAX] = {false};
+    for (size_t n = 0; n < hook_ledger_recorded_count(res); n++) {
+        HookRecorded row = hook_ledger_recorded(res, n);
+        if (row.index < batch->count) {
+            recorded[row.index] = true;
+            count_outcome(batch->hooks, batch->jobs[row.index]);
+            judge_endpoint(batch->jobs[row.index], row.failures);
+        }
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        if (recorded[i]) {
+            hook_publish(batch->jobs[i]);
+        } else {
+            hook_redeliver(batch->jobs[i], HOOK_RACE_MS); // recorded before, or taken over
+        }
+    }
+}
+
+static void on_recorded(void *ctx, DbTxn *txn, const Error *err)
+{
+    JobBatch *batch = ctx;
+    CRASH_POINT_IF("hook.recorded", err == NULL);
+    if (err == NULL) {
+        handle_recorded(batch, db_txn_result(txn, batch->statement));
+    } else {
+        keep(batch, err);
+    }
+}
+
+static void submit(Hooks *hooks, HookJob *const *jobs, size_t count)
+{
+    DbTxn *txn = db_txn_new(hooks->parts.pool);
+    Arena *arena = db_txn_arena(txn);
+    JobBatch *batch = arena_zalloc(arena, sizeof *batch);
+    Stentor__V1__WebhookDelivery **events =
+        arena_array(arena, count, sizeof(Stentor__V1__WebhookDelivery *));
+    const HookOutcome **outcomes = arena_array(arena, count, sizeof(HookOutcome *));
+    batch->hooks = hooks;
+    batch->count = count;
+    for (size_t i = 0; i < count; i++) {
+        batch->jobs[i] = jobs[i];
+        events[i] = jobs[i]->event;
+        outcomes[i] = &jobs[i]->outcome;
+    }
+    batch->statement = hook_ledger_add_outcomes(txn, events, outcomes, count, hooks->owner);
+    db_txn_submit(txn, on_recorded, batch);
+}
+
+void hook_record_flush(Hooks *hooks)
+{
+    while (hooks->recording.head != NULL) {
+        HookJob *jobs[HOOK_BATCH_MAX];
+        size_t count = 0;
+        while (count < HOOK_BATCH_MAX && hooks->recording.head != NULL) {
+            jobs[count++] = job_list_pop(&hooks->recording);
+        }
+        submit(hooks, jobs, count);
+    }
+}

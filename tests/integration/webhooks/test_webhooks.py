@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tenant's webhooks: each status of its notifications arrives at its endpoint, signed as Standard Webhooks, checked by a package that is not
+ours. `stentor-dispatcher --channels webhook` posts them, a process of its own."""
+import json
+import subprocess
+import time
+
+import pytest
+
+from tests.harness.pipeline import Pipeline
+from tests.harness.processes import BIN, SERVICES, wait_until
+from tests.harness.vendor_doubles.chaos import Dns
+from tests.harness.webhooks import Endpoint, Subscriptions, Verifier, new_secret
+
+LADDER = "1,1"
+OPTIONS = {"STENTOR_RETRY_LADDER": "1", "STENTOR_WEBHOOK_LADDER": LADDER, "STENTOR_WEBHOOK_ADDRESSES": "loopback", "STENTOR_WEBHOOK_CALL_MS": "2500",
+           "STENTOR_WEBHOOK_LEASE_MS": "4000", "STENTOR_WEBHOOK_QUEUE_MS": "3000"}
+FAILED = "notification.webhook.delivery_failed.v1"
+
+
+class World:
+    def __init__(self, folder):
+        self.dns = Dns(folder, {"mixed.vendor.test": ["127.0.0.1", "10.0.0.5"], "metadata.vendor.test": ["169.254.169.254"], "fine.vendor.test": ["127.0.0.1"]})
+        self.pipeline = Pipeline({**OPTIONS, "STENTOR_WEBHOOK_DNS": self.dns.address}, ack_wait_ms=5000)
+        self.pipeline.start([*SERVICES, "webhook"])
+        self.verifier = Verifier()
+        self.subscriptions = Subscriptions(self.pipeline)
+        self.endpoints = []
+
+    def endpoint(self, *secrets, **fields):
+        """An endpoint with its subscription: (endpoint, id)."""
+        endpoint = Endpoint(self.verifier)
+        self.endpoints.append(endpoint)
+        id = self.subscriptions.put(endpoint.url, *(secrets or [endpoint.secret]), **fields)
+        return endpoint, id
+
+    def event_of(self, type, id):
+        """The last event of that type about a subscription, as a trigger of the tenant gets it."""
+        found = self.subscriptions.client.message("EVENTS", last_by_subj=f"evt.acme.{type}")
+        event = json.loads(found[1]) if found and found[1][:1] == b"{" else None
+        return event if event and event["subscription_id"] == id else None
+
+    def end(self):
+        for id in list(self.subscriptions.entries):
+            self.subscriptions.remove(id)
+        for endpoint in self.endpoints:
+            endpoint.close()
+        self.endpoints.clear()
+
+
+@pytest.fixture(scope="module")
+def the_world(tmp_path_factory):
+    made = World(tmp_path_factory.mktemp("dns"))
+    yield made
+    made.pipeline.stop()
+    made.verifier.close()
+    made.dns.stop()
+
+
+@pytest.fixture
+def world(the_world):
+    yield the_world
+    the_world.end()
+
+
+def statuses(endpoint, notification):
+    return [request.status for request in endpoint.of(notification)]
+
+
+def arrives(endpoint, notification, *wanted, seconds=30):
+    wait_until(lambda: set(wanted) <= set(statuses(endpoint, notification)), seconds, f"{wanted} at the endpoint")
+    return {request.status: request for request in endpoint.of(notification)}
+
+
+def test_each_status_of_a_notification_arrives_signed(world):
+    endpoint, id = world.endpoint()
+    notification = world.pipeline.send()
+    got = arrives(endpoint, notification, "queued", "sent")
+    assert endpoint.refused == []  # by the package
+    sent = got["sent"]
+    assert sent.event["type"] == "notification.sent" and sent.event["timestamp"].endswith("Z")
+    assert sent.event["data"]["channel"] == "email" and sent.event["data"]["attempt"]["vendor"] == "smtp" and sent.event["data"]["template"] == "welcome"
+    assert len(sent.body) < 20000 and "alice" not in sent.body and "address" not in sent.body
+    assert sent.headers["content-type"] == "application/json" and abs(int(sent.headers["webhook-timestamp"]) - sent.at) < 10
+    row = world.subscriptions.row(id, notification, event_type="notification.sent", state="delivered")
+    assert (row["status_code"], row["attempt"], row["error"], row["response"], row["event_id"]) == (200, 1, None, "ok", sent.id)
+    assert world.subscriptions.failures(id) == 0
+
+
+def test_a_status_that_is_read_again_makes_no_second_delivery(world):
+    endpoint, id = world.endpoint(events=["notification.sent"])
+    notification = world.pipeline.send()
+    first = arrives(endpoint, notification, "sent")["sent"]
+    subject, payload = world.subscriptions.client.message("STATUS", last_by_subj="ntf.status.acme.email.sent")
+    world.subscriptions.client.publish(subject, payload, event_id="another-id-of-the-copy")
+    later = world.pipeline.send()
+    arrives(endpoint, later, "sent")
+    assert [request.id for request in endpoint.of(notification)] == [first.id]
+
+
+def test_both_secrets_sign_while_one_takes_the_others_place(world):
+    old, new = new_secret(), new_secret()
+    endpoint, id = world.endpoint(new, old, events=["notification.sent"])
+    for known in (new, old):
+        endpoint.secret = known
+        arrives(endpoint, world.pipeline.send(), "sent")
+    assert endpoint.refused == []
+    entry = world.subscriptions.get(id)
+    entry.secrets[1].not_after_us = int(time.time() * 1e6) - 1
+    world.subscriptions.store(entry)
+    notification = world.pipeline.send()
+    wait_until(lambda: endpoint.refused, 20, "a post that only the new secret signs")
+    assert endpoint.of(notification) == [] and len(endpoint.refused[-1].headers["webhook-signature"].split()) == 1
+
+
+def test_a_subscription_gets_what_its_filters_let_through(world):
+    only_sent, _ = world.endpoint(events=["notification.sent"])
+    all_of_email, _ = world.endpoint(events=["notification.*"], channels=[world.subscriptions.m.CHANNEL_EMAIL])
+    sms, _ = world.endpoint(channels=[world.subscriptions.m.CHANNEL_SMS])
+    marketing, _ = world.endpoint(categories=[world.subscriptions.m.CATEGORY_MARKETING])
+    notification = world.pipeline.send()
+    arrives(all_of_email, notification, "queued", "sent")
+    arrives(only_sent, notification, "sent")
+    assert statuses(only_sent, notification) == ["sent"] and sms.requests == marketing.requests == []
+
+
+def test_another_tenants_endpoint_gets_nothing(world):
+    endpoint, _ = world.endpoint()
+    other = Endpoint(world.verifier)
+    world.endpoints.append(other)
+    world.subscriptions.put(other.url, other.secret, tenant="other")
+    arrives(endpoint, world.pipeline.send(), "sent")
+    assert other.requests == []
+
+
+def test_an_endpoint_that_fails_gets_the_event_again_under_the_same_id(world):
+    endpoint, id = world.endpoint(events=["notification.sent"])
+    endpoint.answers = [(500, {}), (503, {"Retry-After": "1"})]
+    notification = world.pipeline.send()
+    wait_until(lambda: len(endpoint.of(notification)) == 3, 30, "three posts")
+    first, second, third = endpoint.of(notification)
+    assert first.id == second.id == third.id and first.body == third.body
+    assert int(third.headers["webhook-timestamp"]) > int(first.headers["webhook-timestamp"])  # signed at each attempt
+    row = world.subscriptions.row(id, notification, state="delivered")
+    assert (row["attempt"], row["turn"], row["error"]) == (3, 3, None)
+    assert world.subscriptions.failures(id) == 0  # a success ends the row of failures
+
+
+def test_retries_that_are_used_up_end_as_failed_with_an_event_and_a_dead_letter(world):
+    endpoint, id = world.endpoint(events=["notification.sent"])
+    endpoint.lasting = (500, {})
+    notification = world.pipeline.send()
+    row = world.subscriptions.row(id, notification, state="failed")
+    assert (row["attempt"], row["error"], row["status_code"]) == (3, "status 500", 500)
+    event = wait_until(lambda: world.event_of(FAILED, id), 20, "the event")
+    assert (event["notification_id"], event["attempts"], event["status_code"], event["type"]) == (notification, 3, 500, "notification.sent")
+    letters = wait_until(lambda: world.pipeline.cli("dlq", "list", "--stage", "webhook", "--json"), 20, "the dead letter")
+    assert "webhook.delivery_failed: 'status 500' after 3 attempts" in letters and notification in letters
+
+
+def test_an_endpoint_that_is_gone_is_turned_off(world):
+    endpoint, id = world.endpoint(events=["notification.sent"])
+    endpoint.lasting = (410, {})
+    notification = world.pipeline.send()
+    row = world.subscriptions.row(id, notification, state="failed")
+    assert (row["attempt"], row["error"]) == (1, "status 410")
+    entry = wait_until(lambda: (lambda e: e if e.state == world.subscriptions.m.WEBHOOK_STATE_FAILING else None)(world.subscriptions.get(id)), 20, "the state")
+    assert "410" in entry.state_reason and entry.target_url == endpoint.url and len(entry.secrets) == 1
+
+
+def test_a_subscription_is_turned_off_after_its_failures_in_a_row(world):
+    endpoint, id = world.endpoint(events=["notification.sent"], disable_after=20)
+    endpoint.lasting = (500, {})
+    for _ in range(8):  # three attempts each
+        world.pipeline.send()
+    entry = wait_until(lambda: (lambda e: e if e.state == world.subscriptions.m.WEBHOOK_STATE_FAILING else None)(world.subscriptions.get(id)), 60, "FAILING")
+    assert "failures in a row" in entry.state_reason and world.subscriptions.failures(id) >= 20
+    assert wait_until(lambda: world.event_of("notification.webhook.subscription_failing.v1", id), 20, "the event")
+    posts = len(endpoint.requests)
+    assert 20 <= posts <= 24
+    notification = world.pipeline.send()
+    witness, _ = world.endpoint(events=["notification.sent"])
+    arrives(witness, world.pipeline.send(), "sent")
+    assert endpoint.of(notification) == []
+    assert any(line for line in world.pipeline.services["webhook"].log.read_text().splitlines() if "an endpoint fails" in line)  # at half of the way
+
+
+def test_a_subscription_that_was_removed_or_disabled_gets_nothing_any_more(world):
+    endpoint, id = world.endpoint(events=["notification.sent"])
+    endpoint.lasting = (500, {})
+    notification = world.pipeline.send()
+    world.subscriptions.row(id, notification, state="waiting")
+    entry = world.subscriptions.get(id)
+    entry.state, entry.state_reason = world.subscriptions.m.WEBHOOK_STATE_DISABLED, "by its owner"
+    world.subscriptions.store(entry)
+    assert world.subscriptions.row(id, notification, state="failed")["error"] == "disabled"
+
+
+def test_a_redirect_is_a_failure_and_is_not_followed(world):
+    endpoint, id = world.endpoint(events=["notification.sent"])
+    elsewhere = Endpoint(world.verifier, endpoint.secret)
+    world.endpoints.append(elsewhere)
+    endpoint.answers = [(302, {"Location": elsewhere.url})]
+    notification = world.pipeline.send()
+    wait_until(lambda: len(endpoint.of(notification)) == 2, 20, "the second attempt, at the same endpoint")
+    assert elsewhere.requests == [] and elsewhere.refused == []
+    assert world.subscriptions.row(id, notification, state="delivered")["attempt"] == 2
+
+
+def test_events_of_a_notification_come_one_after_the_other_and_hold_no_other(world):
+    endpoint, id = world.endpoint(in_order=True)
+    endpoint.answers = [(500, {})]
+    held = world.pipeline.send()
+    wait_until(lambda: endpoint.of(held), 20, "its first event")
+    endpoint.failing[held] = 1  # it needs three attempts
+    other = world.pipeline.send()
+    arrives(endpoint, other, "queued", "sent")
+    arrives(endpoint, held, "queued", "sent")
+    assert statuses(endpoint, held) == ["queued", "queued", "queued", "sent"]
+    queued, sent = endpoint.of(held)[0], endpoint.of(held)[-1]
+    assert queued.event["data"]["previous_id"] is None and sent.event["data"]["previous_id"] == queued.id
+    assert sent.event["data"]["sequence"] > queued.event["data"]["sequence"]
+
+
+def test_an_endpoint_that_hangs_does_not_delay_another(world):
+    hanging, hanging_id = world.endpoint(events=["notification.sent"])
+    quick, _ = world.endpoint(events=["notification.sent"])
+    hanging.hang = 6  # longer than a post may take
+    for _ in range(12):
+        world.pipeline.send()
+    began = time.monotonic()
+    for _ in range(5):
+        arrives(quick, world.pipeline.send(), "sent")
+    assert time.monotonic() - began < 10  # of its own: well below a second
+    assert world.subscriptions.row(hanging_id, state="waiting")["error"] == "timeout"
+    webhook = world.pipeline.services["webhook"]
+    wait_until(lambda: webhook.metric('stentor_webhook_holds_total{reason="late"}') + webhook.metric('stentor_webhook_holds_total{reason="full"}') > 0, 30,
+               "deliveries that wait elsewhere")
+    hanging.hang = 0
+
+
+def test_a_process_that_is_killed_leaves_no_event_undelivered(world):
+    endpoint, id = world.endpoint(events=["notification.sent"])
+    webhook = world.pipeline.services["webhook"]
+    notifications = []
+    for _ in range(3):
+        notifications += [world.pipeline.send() for _ in range(10)]
+        wait_until(lambda: len(endpoint.requests) >= len(notifications) - 9, 30, "some of them at the endpoint")
+        webhook.kill()
+        webhook.start()
+    wait_until(lambda: all(endpoint.of(one) for one in notifications), 60, "all of them at the endpoint")
+    wait_until(lambda: not world.pipeline.postgres.query(
+        "SELECT 1 FROM webhooks.deliveries WHERE subscription_id = %s AND state <> 'delivered'", id), 60, "each recorded as delivered")
+    assert all(len({request.id for request in endpoint.of(one)}) == 1 for one in notifications)  # what came twice has one id
+
+
+def test_the_process_has_no_vendors_secret_and_no_data_key(world):
+    """Its role of Postgres and its user of NATS reach its own work alone."""
+    postgres, nats = world.pipeline.postgres, world.subscriptions.client
+    for table in ("keys.data_keys", "keys.epochs", "dispatcher.ledger", "dispatcher.budget", "ingest.accept_log", "people.recipients"):
+        assert postgres.query("SELECT has_table_privilege('stentor_webhook', %s, 'SELECT')", table) == [(False,)], table
+    assert nats.stream_info("HOOK")["config"]["subjects"] == ["ntf.hook.*"]
+    assert world.pipeline.services["webhook"].get("/readyz")[0] == 200
+
+
+def test_the_option_names_the_composition(world):
+    asked = subprocess.run([BIN / "stentor-dispatcher", "--channels", "webhook", "--help"], capture_output=True, text=True, timeout=20)
+    usual = subprocess.run([BIN / "stentor-dispatcher", "--help"], capture_output=True, text=True, timeout=20)
+    assert "--webhook-ladder" in asked.stdout and "--smtp-url" not in asked.stdout
+    assert "--smtp-url" in usual.stdout and "--webhook-ladder" not in usual.stdout
+
+
+# ---- the last: the process without `loopback` takes the place of the other one ----
+
+
+@pytest.fixture(scope="module")
+def strict(the_world):
+    """As it is installed."""
+    pipeline = the_world.pipeline
+    assert pipeline.services["webhook"].stop() == 0
+    pipeline.services["webhook"] = pipeline.service("webhook", STENTOR_WEBHOOK_ADDRESSES="", STENTOR_WEBHOOK_LADDER="600").start()
+    yield pipeline.services["webhook"]
+
+
+@pytest.mark.parametrize("url", [
+    "http://127.0.0.1:{port}/", "http://localhost:{port}/", "https://169.254.169.254/", "https://10.1.2.3/", "https://metadata.vendor.test/",
+    "https://mixed.vendor.test:{port}/", "http://2130706433:{port}/", "https://[::ffff:127.0.0.1]:{port}/", "ftp://example.com/"])
+def test_a_target_inside_is_refused_at_each_delivery(world, strict, url):
+    endpoint, _ = world.endpoint(events=["notification.failed"])
+    subscriptions = world.subscriptions
+    id = subscriptions.put(url.format(port=endpoint.port), endpoint.secret, events=["notification.sent"])
+    notification = world.pipeline.send()
+    row = subscriptions.row(id, notification, state="waiting")
+    assert (row["error"], row["status_code"]) == ("blocked", None)
+    assert endpoint.requests == [] and endpoint.refused == []
