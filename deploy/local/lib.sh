@@ -12,7 +12,7 @@ FILES_GROUP=stentor-files
 LOG_BYTES=16777216
 SERVERS="postgres nats mailbox vendor nginx s3"
 # outbox-relay is the demo application's; the others are the pipeline's.
-SERVICES="outbox-relay ingest gateway order-saga renderer dispatcher archiver digest-flusher webhook-receiver"
+SERVICES="outbox-relay ingest gateway order-saga renderer dispatcher archiver digest-flusher webhook-receiver webhook"
 
 say() { [ "${QUIET:-0}" = 1 ] || printf '%s\n' "$*"; }
 die() { printf "%s: %s\n" "$(basename "$0")" "$*" >&2; exit 1; }

@@ -11,7 +11,7 @@ import psycopg2
 
 from tests.harness.processes import BIN, HOME, Nats, Postgres, Process, free_port
 
-NAMES = ["ingest", "gateway", "renderer", "dispatcher", "webhook-receiver", "digest-flusher", "archiver", "order-saga"]
+NAMES = ["ingest", "gateway", "renderer", "dispatcher", "webhook", "webhook-receiver", "digest-flusher", "archiver", "order-saga"]
 
 
 def run(*words, crash_at=None, timeout=60, **environment):

@@ -114,7 +114,7 @@ def test_a_new_installation_has_epoch_keys(etc):
     keys, dumps = etc.parent / "etc-epochs", etc.parent / "etc-epochs-dumps"
     assert said[str(keys)] == said[str(dumps)] == "made"
     assert (keys.stat().st_mode & 0o7777, keys.stat().st_gid) == (0o2750, 12345) and dumps.stat().st_mode & 0o7777 == 0o700
-    with_keys = {name: {"STENTOR_EPOCH_KEYS_DIR": str(keys)} for name in set(NAMES) - {"archiver", "webhook-receiver"} | {"cli"}}
+    with_keys = {name: {"STENTOR_EPOCH_KEYS_DIR": str(keys)} for name in set(NAMES) - {"archiver", "webhook", "webhook-receiver"} | {"cli"}}
     with_keys["ingest"]["STENTOR_KEYS_DUMP_DIR"] = str(dumps)
     assert epochs_of(etc) == with_keys
     # What is there keeps its rights: a package or a volume has made it.

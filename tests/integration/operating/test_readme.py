@@ -48,6 +48,11 @@ def test_a_services_readme_has_its_own_options(name):
     assert [row for row in known if row in common] == common
 
 
+def test_the_webhooks_page_has_the_options_of_that_composition():
+    own, _ = _split(_printed("stentor-webhook", "--options-markdown"))
+    assert _written("services/dispatcher/WEBHOOKS.md", "own") == own
+
+
 def test_the_readme_names_the_common_options_that_a_service_lacks():
     """'NAME has no `OPTION`; ...' below the table is what the binaries say."""
     known = _written("services/README.md", "common")

@@ -120,7 +120,7 @@ def test_a_network_policy_lets_each_service_reach_what_its_options_ask_for():
 
     def chosen(selector):
         return set(selector["matchExpressions"][0]["values"])
-    services = {*SERVICES, "order-saga"}
+    services = {*SERVICES, "order-saga", "webhook"}
     with_database = {name for name in services if "STENTOR_DATABASE_URL" in _options(name)}
     assert chosen(policies["to-nats"]["podSelector"]) == chosen(policies["nats"]["ingress"][0]["from"][0]["podSelector"]) == services | {"init", "erasures"}
     assert chosen(policies["to-postgres"]["podSelector"]) == chosen(policies["postgres"]["ingress"][0]["from"][0]["podSelector"]) == with_database | {"init", "erasures"}
@@ -160,7 +160,7 @@ def test_each_scaler_asks_for_consumers_that_there_are():
 
 def test_scalers_ask_in_the_account_that_nats_config_makes(tmp_path):
     passwords = tmp_path / "passwords"
-    users = ["admin", "cli", *SERVICES, "order-saga"]
+    users = ["admin", "cli", *SERVICES, "order-saga", "webhook"]
     passwords.write_text("".join(f"stentor-{name}=pw\n" for name in users))
     accounts = _said("stentor", "nats-config", "--passwords", passwords)
     named = {each["metadata"]["account"] for spec in _of_kind("ScaledObject") for each in spec["spec"]["triggers"] if "account" in each["metadata"]}
@@ -261,7 +261,7 @@ def test_epoch_keys_are_where_the_settings_of_init_look_for_them_and_ingest_alon
     assert claims == {"epochs": [mode], "epochs-dumps": [mode]}
     _said("stentor", "init", "files", "--folder", tmp_path / "etc", "--seen-as", "/etc/stentor")
     pods = _pods(rendered)
-    for name in [*SERVICES, "order-saga", "erasures"]:
+    for name in [*SERVICES, "order-saga", "webhook", "erasures"]:
         claimed = {each["name"]: each["persistentVolumeClaim"]["claimName"] for each in pods[name]["volumes"] if "persistentVolumeClaim" in each}
         mounts = {each["mountPath"]: each.get("readOnly", False) for each in pods[name]["containers"][0]["volumeMounts"] if each["name"] in claimed}
         settings = _settings_of("cli" if name == "erasures" else name, tmp_path / "etc")
