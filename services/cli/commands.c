@@ -350,6 +350,17 @@ const Command commands[] = {
     {"webhook enable", "ID", 1, 1, "json", "post to it again; what failed meanwhile is not posted by itself", cmd_webhook_enable, NULL},
     {"webhook disable", "ID", 1, 1, "reason= json", "post nothing to it until it is enabled\n  --reason TEXT   for those who ask why", cmd_webhook_disable, NULL},
     {"webhook delete", "ID", 1, 1, "json", "delete a webhook with its secrets", cmd_webhook_delete, NULL},
+    {"webhook test", "ID", 1, 1, "json", "post an event webhook.test to a webhook; prints the delivery's id", cmd_webhook_test, NULL},
+    {"webhook deliveries", "ID", 1, 1, "state= event= notification= limit= json",
+     "list what was posted to a webhook, the youngest first\n"
+     "  --state NAME        queued, claimed, waiting (it is tried again), delivered or failed\n"
+     "  --event NAME        of this event, such as notification.delivered\n"
+     "  --notification ID   of this notification\n"
+     "  --limit N           at most N (default 100, 0: all)", cmd_webhook_deliveries, NULL},
+    {"webhook delivery", "DELIVERY", 1, 1, "json", "show a delivery with what is posted and the endpoint's last answer", cmd_webhook_delivery, NULL},
+    {"webhook replay", "DELIVERY", 1, 1, "json", "post a delivery again, at once; the receiver sees the same webhook-id", cmd_webhook_replay, NULL},
+    {"webhook recover", "ID", 1, 1, "since=! json",
+     "post again all that failed at a webhook\n  --since TIME   what was reported since then: RFC 3339, or a span before now such as 2d", cmd_webhook_recover, NULL},
     {"route put", "KEY", 1, 1,
      "file= vendor= fallback= channel= category= domain= country= fallback-on= unknown= position= max-vendors= settle-ms= disabled json",
      "say which vendors take a tenant's notifications; STENTOR_TENANT=platform: of every tenant without a route of its own\n"

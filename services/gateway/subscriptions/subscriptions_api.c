@@ -97,6 +97,24 @@ bool subscription_is_known(ApiCall *call, Str id)
     return true;
 }
 
+bool subscription_is_active_now(ApiCall *call, Str id)
+{
+    if (!subscription_is_known(call, id)) {
+        return false;
+    }
+    const Kept *kept = find(call, id);
+    const WebhookSubscription *entry = unpack(call, str_of(kept->bytes, kept->len));
+    const char *state = entry == NULL ? "" : subscription_state_name(entry);
+    if (strcmp(state, "active") == 0) {
+        return true;
+    }
+    metric_add(call->metrics->refused[REFUSED_CONFLICT], 1);
+    http_problem(
+        call->http, 409, "subscription-not-active", "Nothing is posted to the subscription", NULL,
+        "it is '%s'; enable it first", state);
+    return false;
+}
+
 // ---- reading ----
 
 static int by_id(const void *a, const void *b)
@@ -432,4 +450,6 @@ void subscriptions_api_add(Api *api, SubscriptionsApi *subscriptions)
 {
     api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], subscriptions);
     api_add(api, subscription_state_routes, subscription_state_route_count, subscriptions);
+    deliveries_api_add(api, subscriptions);
+    delivery_replay_add(api, subscriptions);
 }

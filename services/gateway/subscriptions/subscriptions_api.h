@@ -11,6 +11,8 @@
 #include "common/db/db.h"
 #include "services/gateway/subscriptions/subscription_target.h"
 
+#define WEBHOOK_TEST "webhook.test" // the event that a caller asks for, to any endpoint
+
 enum { SUBSCRIPTIONS_OF_TENANT_MAX = 100 };
 
 typedef struct SubscriptionsApi {
@@ -53,5 +55,10 @@ bool subscription_key_read(ApiCall *call, Str *ret);
 // The text of the newest secret for a repeat, and the header that says so; empty: a day has passed.
 // false: answered.
 bool subscription_show_again(SubscriptionChange *change, const WebhookSubscription *entry);
+// The same, and 409 when it is disabled: nothing would be posted.
+bool subscription_is_active_now(ApiCall *call, Str id);
+void delivery_answer_unknown(ApiCall *call); // 404 of the id in the path
+void deliveries_api_add(Api *api, SubscriptionsApi *subscriptions);
+void delivery_replay_add(Api *api, SubscriptionsApi *subscriptions);
 extern const ApiRoute subscription_state_routes[]; // subscription_states.c
 extern const size_t subscription_state_route_count;

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tenant's webhook subscriptions through the API and the command line: made once, changed, rotated, and what is refused."""
+"""A tenant's webhook subscriptions through the API and the command line: made once, changed, rotated; what is refused; their deliveries."""
 import base64
 import http.client
+import importlib
 import json
 import re
+import subprocess
 import uuid
 
 import pytest
 
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import Pipeline
-from tests.harness.processes import free_port, wait_until
+from tests.harness.processes import BIN, free_port, wait_until
+from tests.harness.protobuf import messages
 from tests.harness.vendor_doubles.chaos import Dns
 
 SUBSCRIPTIONS = "/v1/subscriptions"
@@ -156,6 +159,22 @@ def test_two_secrets_sign_while_one_takes_the_place_of_the_other(pipeline):
     ask(pipeline, "POST", path + "/rotate-secret", {}, If_Match='"1"').refused(412, "precondition-failed")
 
 
+@pytest.mark.parametrize("what", ["made", "rotated"])
+def test_a_secret_whose_answer_was_lost_is_got_by_a_repeat(pipeline, what):
+    """The gateway dies between the stored entry and its answer."""
+    if "bus.stored" not in subprocess.run([BIN / "stentor-gateway", "--crash-points"], stdout=subprocess.PIPE, text=True).stdout:
+        pytest.skip("built without -DSTENTOR_CRASH_POINTS=ON")
+    path, body = (SUBSCRIPTIONS, {"name": "lost", "target_url": PUBLIC}) if what == "made" else (f"{SUBSCRIPTIONS}/{make(pipeline)['id']}/rotate-secret", {})
+    key, port = uuid.uuid4().hex, free_port()
+    dying = pipeline.service("gateway", f"dying-{what}", STENTOR_GATEWAY_PORT=port, STENTOR_CRASH_AT="bus.stored:1").start()
+    with pytest.raises((http.client.HTTPException, OSError)):
+        ask(pipeline, "POST", path, body, port=port, Idempotency_Key=key)
+    wait_until(lambda: not dying.alive(), 20, "its death")
+    repeated = ask(pipeline, "POST", path, body, Idempotency_Key=key)
+    assert repeated.status in (200, 201) and repeated.headers["Idempotent-Replayed"] == "true" and secret_bytes(repeated.body["secret"])
+    assert len(repeated.body["secrets"]) == (1 if what == "made" else 2)
+
+
 def test_the_secret_rests_sealed(pipeline):
     made = make(pipeline)
     plain = secret_bytes(made["secret"])
@@ -293,3 +312,154 @@ def test_the_command_line_does_the_same(pipeline):
 def test_a_mistake_on_the_command_line_names_the_option(pipeline, words, said):
     done = pipeline.run_cli("webhook", *words)
     assert done.returncode == 2 and said in done.stderr, (done.returncode, done.stderr)
+
+
+# ---- deliveries: rows as the delivering process writes them ----
+
+def insert(pipeline, subscription, state="failed", tenant="acme", age_s=0, **fields):
+    """A row of webhooks.deliveries; its id."""
+    event = uuid.uuid4().hex[:22]
+    row = {"id": "whd_" + event, "tenant_id": tenant, "subscription_id": subscription, "event_id": event, "event_type": "notification.delivered",
+           "notification_id": "ntf_01M82XS89VEV77VD8AS0MCMH0B", "sequence": 7, "payload": json.dumps({"type": "notification.delivered", "data": {"id": event}}),
+           "ordered": False, "state": state, "turn": 1, "attempt": 3, **fields}
+    names = ", ".join(row)
+    pipeline.postgres.query(f"INSERT INTO webhooks.deliveries ({names}, created_at) VALUES ({', '.join(['%s'] * len(row))}, now() - %s * interval '1 second')",
+                            *row.values(), age_s)
+    return row["id"]
+
+
+def all_pages(pipeline, path, limit=2):
+    seen, cursor = [], ""
+    while cursor is not None:
+        page = ask(pipeline, "GET", f"{path}{'&' if '?' in path else '?'}limit={limit}" + (f"&cursor={cursor}" if cursor else "")).body
+        seen += [item["id"] for item in page["data"]]
+        cursor = page["next"]
+    return seen
+
+
+@pytest.fixture(scope="module")
+def hook(pipeline):
+    """The newest event on HOOK of acme, as the delivering process reads it."""
+    messages(pipeline)
+    event = importlib.import_module("stentor.v1.webhook_pb2").WebhookDelivery
+    client = NatsClient(pipeline.nats.port)
+
+    def last():
+        answer = json.loads(client.request("$JS.API.STREAM.MSG.GET.HOOK", json.dumps({"last_by_subj": "ntf.hook.acme"}).encode()))
+        return event.FromString(base64.b64decode(answer["message"]["data"])), answer["message"]["seq"]
+    yield last
+    client.close()
+
+
+def test_deliveries_are_listed_and_filtered(pipeline, globex):
+    subscription = make(pipeline)["id"]
+    path = f"{SUBSCRIPTIONS}/{subscription}/deliveries"
+    assert ask(pipeline, "GET", path).body == {"data": [], "next": None}
+    ids = [insert(pipeline, subscription, age_s=100 - age, state=state, **fields) for age, (state, fields) in enumerate([
+        ("delivered", {"status_code": 200, "finished_at": "2026-11-27T01:00:00Z", "duration_ms": 12, "response": "ok"}),
+        ("failed", {"status_code": 500, "finished_at": "2026-11-27T02:00:00Z", "error": "status 500", "duration_ms": 40, "response": "no <b>"}),
+        ("waiting", {"finished_at": "2026-11-27T03:00:00Z", "next_attempt_at": "2026-11-27T08:00:00Z", "error": "timeout", "duration_ms": 15000}),
+        ("queued", {"event_type": "notification.failed", "attempt": 0}), ("failed", {"notification_id": "ntf_01M82XS89VEV77VD8AS0MCMH0C"})])]
+    insert(pipeline, make(pipeline)["id"])
+    listed = ask(pipeline, "GET", path).body["data"]
+    assert [item["id"] for item in listed] == ids[::-1], "the youngest first"
+    assert listed[2] == {"id": ids[2], "subscription_id": subscription, "webhook_id": ids[2].removeprefix("whd_"), "event": "notification.delivered",
+                         "notification_id": "ntf_01M82XS89VEV77VD8AS0MCMH0B", "state": "waiting", "created_at": listed[2]["created_at"], "attempts": 3,
+                         "last_attempt": {"finished_at": "2026-11-27T03:00:00.000000Z", "error": "timeout", "duration_ms": 15000},
+                         "next_attempt_at": "2026-11-27T08:00:00.000000Z"}
+    assert "last_attempt" not in listed[1]
+    assert all_pages(pipeline, path) == ids[::-1]
+    assert all_pages(pipeline, path + "?state=failed", limit=1) == [ids[4], ids[1]]
+    assert all_pages(pipeline, path + "?event=notification.failed") == [ids[3]]
+    assert all_pages(pipeline, path + "?notification_id=ntf_01M82XS89VEV77VD8AS0MCMH0C&state=failed") == [ids[4]]
+    for query, field in (("state=lost", "state"), ("event=sent", "event"), ("event=notification.*", "event"), ("notification_id=7", "notification_id")):
+        ask(pipeline, "GET", f"{path}?{query}").refused(422, field)
+    ask(pipeline, "GET", f"{path}?cursor=abc").refused(400, "cursor")
+    ask(pipeline, "GET", path, key=globex).refused(404, subscription)
+
+    shown = ask(pipeline, "GET", f"/v1/deliveries/{ids[1]}").body
+    assert shown["payload"]["data"] == {"id": ids[1].removeprefix("whd_")}
+    assert shown["last_attempt"] == {"finished_at": "2026-11-27T02:00:00.000000Z", "status_code": 500, "error": "status 500", "duration_ms": 40, "response": "no <b>"}
+    for key, delivery in ((globex, ids[1]), (None, "whd_none"), (None, "x" * 100)):
+        ask(pipeline, "GET", f"/v1/deliveries/{delivery}", key=key).refused(404, delivery[:32])
+        ask(pipeline, "POST", f"/v1/deliveries/{delivery}/replay", key=key).refused(404, delivery[:32])
+
+    rows = pipeline.cli("webhook", "deliveries", subscription, "--state", "failed").splitlines()
+    assert len(rows) == 2 and ids[4] in rows[0] and rows[1].split()[:3] == [ids[1], "failed", "notification.delivered"] and rows[1].endswith("500  status 500")
+    assert [item["id"] for item in json.loads(pipeline.cli("webhook", "deliveries", subscription, "--limit", 3, "--json"))] == ids[:1:-1]
+    assert "status 500" in pipeline.cli("webhook", "delivery", ids[1])
+
+
+def test_a_page_with_a_filter_looks_at_a_bounded_number_of_rows(pipeline):
+    """Of 12,000 deliveries the oldest is what is looked for: the first page says where to go on."""
+    subscription = make(pipeline)["id"]
+    oldest = insert(pipeline, subscription, age_s=5000, state="delivered", event_type="notification.opened")
+    pipeline.postgres.query(
+        "INSERT INTO webhooks.deliveries (id, tenant_id, subscription_id, event_id, event_type, notification_id, sequence, payload, ordered, created_at, state, turn, attempt)"
+        " SELECT 'whd_' || left(md5(i::text || %s), 22), 'acme', %s, i::text, 'notification.sent', 'ntf_01M82XS89VEV77VD8AS0MCMH0B', i, '{}', false,"
+        "  now() - (i / 5) * interval '1 second', 'delivered', 1, 1 FROM generate_series(1, 12000) i", subscription, subscription)
+    path = f"{SUBSCRIPTIONS}/{subscription}/deliveries?event=notification.opened"
+    first = ask(pipeline, "GET", path).body
+    assert first["data"] == [] and first["next"]
+    second = ask(pipeline, "GET", f"{path}&cursor={first['next']}").body
+    assert [item["id"] for item in second["data"]] == [oldest] and second["next"] is None
+
+
+def test_a_replay_is_the_next_turn_of_its_delivery(pipeline, hook):
+    subscription = make(pipeline)["id"]
+    failed = insert(pipeline, subscription, turn=4, previous_event_id="before", ordered=True, sequence=99)
+    again = ask(pipeline, "POST", f"/v1/deliveries/{failed}/replay")
+    assert (again.status, again.body) == (202, {"id": failed, "state": "queued"})
+    event, sequence = hook()
+    assert (event.delivery_id, event.subscription_id, event.webhook_id, event.type) == (failed, subscription, failed[4:], "notification.delivered")
+    assert (event.turn, event.attempt, event.sequence, event.previous_webhook_id, event.in_order) == (5, 0, 99, "before", True)
+    assert json.loads(event.payload) == {"type": "notification.delivered", "data": {"id": failed[4:]}} and event.meta.tenant == "acme"
+    assert ask(pipeline, "POST", f"/v1/deliveries/{failed}/replay").status == 202
+    assert hook()[1] == sequence, "until it was taken up, a repeat is the same turn"
+    # One that waits for its next try goes at once, and has as many tries left as before.
+    waiting = insert(pipeline, subscription, state="waiting", turn=2, attempt=5)
+    assert json.loads(pipeline.cli("webhook", "replay", waiting, "--json"))["id"] == waiting
+    assert (hook()[0].turn, hook()[0].attempt) == (3, 5)
+    for state in ("queued", "claimed"):
+        ask(pipeline, "POST", f"/v1/deliveries/{insert(pipeline, subscription, state=state)}/replay").refused(409, "delivery-under-way")
+    ask(pipeline, "POST", f"{SUBSCRIPTIONS}/{subscription}/disable")
+    ask(pipeline, "POST", f"/v1/deliveries/{failed}/replay").refused(409, "subscription-not-active", "disabled")
+    ask(pipeline, "DELETE", f"{SUBSCRIPTIONS}/{subscription}")
+    ask(pipeline, "POST", f"/v1/deliveries/{failed}/replay").refused(404, subscription)
+
+
+def test_all_that_failed_since_a_time_goes_again(pipeline, hook, globex):
+    subscription = make(pipeline)["id"]
+    path = f"{SUBSCRIPTIONS}/{subscription}/recover"
+    for age in (7000, 5000, 3000):
+        insert(pipeline, subscription, age_s=age)
+    insert(pipeline, subscription, state="delivered", age_s=100)
+    before = hook()[1]
+    assert json.loads(pipeline.cli("webhook", "recover", subscription, "--since", "100m", "--json")) == {"replayed": 2}
+    assert hook()[1] == before + 2
+    many = 450
+    pipeline.postgres.query(
+        "INSERT INTO webhooks.deliveries (id, tenant_id, subscription_id, event_id, event_type, notification_id, sequence, payload, ordered, created_at, state, turn, attempt)"
+        " SELECT 'whd_' || left(md5(i::text || %s), 22), 'acme', %s, i::text, 'notification.sent', 'ntf_01M82XS89VEV77VD8AS0MCMH0B', i, '{}', false, now(), 'failed', 1, 8"
+        " FROM generate_series(1, %s) i", subscription, subscription, many)
+    before = hook()[1]
+    answer = ask(pipeline, "POST", path, {"since": "2026-01-01T00:00:00Z"})
+    assert (answer.status, answer.body) == (202, {"replayed": many + 3, "next_since": None})
+    assert hook()[1] == before + many + 1, "the two from before are the same turn still"
+    for body, word in (({}, "since"), ({"since": "2099-01-01T00:00:00Z"}, "since"), ({"since": "yesterday"}, "since"), ({"since": "2026-01-01T00:00:00Z", "to": 1}, "to")):
+        ask(pipeline, "POST", path, body).refused(422, word)
+    ask(pipeline, "POST", path, {"since": "2026-01-01T00:00:00Z"}, key=globex).refused(404, subscription)
+    ask(pipeline, "POST", f"{SUBSCRIPTIONS}/{subscription}/disable")
+    ask(pipeline, "POST", path, {"since": "2026-01-01T00:00:00Z"}).refused(409, "subscription-not-active")
+
+
+def test_a_caller_can_have_a_test_event_posted(pipeline, hook, globex):
+    subscription = make(pipeline, events=["notification.failed"])["id"]
+    answer = ask(pipeline, "POST", f"{SUBSCRIPTIONS}/{subscription}/test")
+    event, sequence = hook()
+    assert (answer.status, answer.body) == (202, {"id": event.delivery_id, "state": "queued"})
+    payload = json.loads(event.payload)
+    assert event.type == payload["type"] == "webhook.test" and payload["data"]["subscription_id"] == subscription and payload["timestamp"]
+    assert (event.subscription_id, event.turn, event.attempt, event.in_order) == (subscription, 1, 0, False)
+    assert "queued" in pipeline.cli("webhook", "test", subscription) and hook()[1] == sequence + 1, "each is a delivery of its own"
+    ask(pipeline, "POST", f"{SUBSCRIPTIONS}/{subscription}/test", key=globex).refused(404, subscription)

@@ -128,6 +128,8 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-dispatcher", "cfg.suppression.acme.x");
     assert_allowed("stentor-dispatcher", "cfg.channel_health.platform.email_smtp");
     assert_allowed("stentor-webhook-receiver", "ntf.inbound.sendgrid");
+    assert_allowed("stentor-gateway", "cfg.webhook.acme.whs_1");
+    assert_allowed("stentor-gateway", "ntf.hook.acme"); // a delivery again
     assert_allowed("stentor-webhook", "ntf.hook.acme");
     assert_allowed("stentor-webhook", "ntf.deferred.hook.acme");
     assert_allowed("stentor-webhook", "cfg.webhook.acme.whs_1");
@@ -148,6 +150,8 @@ static void services_publish_nothing_else(void **state)
     (void)state;
     assert_refused("stentor-ingest", "cfg.apikey.acme.k1");
     assert_refused("stentor-renderer", "ntf.inhand.dispatcher.p1"); // another service's evidence
+    assert_refused("stentor-renderer", "cfg.webhook.acme.whs_1");
+    assert_refused("stentor-ingest", "ntf.hook.acme");
     assert_refused("stentor-webhook", "ntf.status.acme.email.sent");
     assert_refused("stentor-webhook", "ntf.deferred.retry.acme");
     assert_refused("stentor-webhook", "evt.acme.notify");

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// webhook deliveries, delivery, replay, recover, test: what was posted to a tenant's webhooks, and
+// posting it again.
+#include <inttypes.h>
+#include <jansson.h>
+
+#include "common/base/clock.h"
+#include "services/cli/api_client.h"
+
+enum { LIST_LIMIT = 100, PAGE_MAX = 1000 };
+
+static const char *path_of(Cli *cli, const char *group, const char *tail)
+{
+    const char *id = api_client_escape(cli, args_word(&cli->args, 0));
+    return arena_printf(cli->arena, "/v1/%s/%s%s", group, id, tail);
+}
+
+// ---- deliveries ----
+
+static void print_row(const json_t *item)
+{
+    const json_t *last = json_object_get(item, "last_attempt");
+    const json_t *code = json_object_get(last, "status_code");
+    char status[16] = "-";
+    if (code != NULL) {
+        (void)snprintf(status, sizeof status, "%" JSON_INTEGER_FORMAT, json_integer_value(code));
+    }
+    printf(
+        "%-26s  %-9s  %-24s  %s  %" JSON_INTEGER_FORMAT "  %s  %s\n",
+        api_client_text(item, "id", ""), api_client_text(item, "state", ""),
+        api_client_text(item, "event", ""), api_client_text(item, "created_at", ""),
+        json_integer_value(json_object_get(item, "attempts")), status,
+        api_client_text(last, "error", "-"));
+}
+
+static bool take_item(void *ctx, const json_t *item)
+{
+    (void)json_array_append(ctx, (json_t *)(uintptr_t)item);
+    return true;
+}
+
+static const char *list_path(Cli *cli, int64_t limit)
+{
+    // clang-format off
+    static const struct { const char *flag, *parameter; } filters[] = {
+        {"state", "state"}, {"event", "event"}, {"notification", "notification_id"},
+    };
+    // clang-format on
+    int64_t page = limit == 0 || limit > PAGE_MAX ? PAGE_MAX : limit;
+    const char *path = path_of(cli, "subscriptions", "/deliveries");
+    path = arena_printf(cli->arena, "%s?limit=%" PRId64, path, page);
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
+        const char *value = args_flag(&cli->args, filters[i].flag);
+        if (value != NULL) {
+            path = arena_printf(
+                cli->arena, "%s&%s=%s", path, filters[i].parameter, api_client_escape(cli, value));
+        }
+    }
+    return path;
+}
+
+static void print_list(Cli *cli, json_t *list)
+{
+    json_t *item = NULL;
+    size_t i = 0;
+    if (cli->json) {
+        api_client_dump(list);
+    } else if (json_array_size(list) == 0) {
+        cli_note_empty(cli, "delivery");
+    } else {
+        json_array_foreach(list, i, item)
+        {
+            print_row(item);
+        }
+    }
+}
+
+int cmd_webhook_deliveries(Cli *cli)
+{
+    Error err = {0};
+    ApiAnswer answer = {0};
+    int64_t limit = 0;
+    if (!args_int(&cli->args, "limit", LIST_LIMIT, 0, INT64_MAX, &limit, &err)) {
+        return cli_fail(cli, &err);
+    }
+    json_t *list = json_array();
+    ApiClient *client = api_client_new(cli, &err);
+    bool ok = client != NULL &&
+              api_client_each(client, list_path(cli, limit), limit, take_item, list, &answer, &err);
+    int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
+    api_client_free(client);
+    if (ok) {
+        print_list(cli, list);
+    }
+    json_decref(list);
+    return status;
+}
+
+int cmd_webhook_delivery(Cli *cli)
+{
+    return api_client_run(cli, "GET", path_of(cli, "deliveries", ""), NULL, api_client_show);
+}
+
+// ---- again ----
+
+int cmd_webhook_replay(Cli *cli)
+{
+    return api_client_run(
+        cli, "POST", path_of(cli, "deliveries", "/replay"), NULL, api_client_show);
+}
+
+int cmd_webhook_test(Cli *cli)
+{
+    return api_client_run(
+        cli, "POST", path_of(cli, "subscriptions", "/test"), NULL, api_client_show);
+}
+
+// One call after another, as the API says how far it came.
+static bool recover_all(
+    Cli *cli, ApiClient *client, int64_t since_us, json_int_t *ret_count, ApiAnswer *answer,
+    Error *err)
+{
+    char at[CLOCK_RFC3339_SIZE];
+    clock_format(since_us, at);
+    const char *since = arena_cstr(cli->arena, str_from(at));
+    while (since != NULL) {
+        json_t *body = json_pack("{s:s}", "since", since);
+        const char *path = path_of(cli, "subscriptions", "/recover");
+        if (!api_client_ask(client, "POST", path, body, answer, err)) {
+            return false;
+        }
+        *ret_count += json_integer_value(json_object_get(answer->json, "replayed"));
+        const char *next = api_client_text(answer->json, "next_since", NULL);
+        since = next != NULL ? arena_cstr(cli->arena, str_from(next)) : NULL;
+    }
+    return true;
+}
+
+int cmd_webhook_recover(Cli *cli)
+{
+    Error err = {0};
+    ApiAnswer answer = {0};
+    int64_t since_us = 0;
+    json_int_t count = 0;
+    if (!args_time(&cli->args, "since", TIME_BEFORE_NOW, clock_now_us(), &since_us, &err)) {
+        return cli_fail(cli, &err);
+    }
+    ApiClient *client = api_client_new(cli, &err);
+    bool ok = client != NULL && recover_all(cli, client, since_us, &count, &answer, &err);
+    int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
+    api_client_free(client);
+    if (ok && cli->json) {
+        print_json_line(json_pack("{s:I}", "replayed", count));
+    } else if (ok) {
+        printf("replayed  %" JSON_INTEGER_FORMAT "\n", count);
+    }
+    return status;
+}
