@@ -137,8 +137,6 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_GATEWAY_HEAD_MS",
     "STENTOR_GATEWAY_REQUEST_MS",
     "STENTOR_GATEWAY_BODIES_BYTES",
-    "STENTOR_WEBHOOK_ADDRESSES",
-    "STENTOR_WEBHOOK_DNS",
     // ingest
     "STENTOR_INGEST_BIND",
     "STENTOR_INGEST_PORT",

@@ -8,13 +8,12 @@
 
 #include "common/api/api_json.h"
 #include "common/base/clock.h"
-#include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/events/meta.h"
+#include "common/webhooks/webhook_event.h"
 #include "services/gateway/subscriptions/delivery_view.h"
 #include "services/gateway/subscriptions/subscriptions_api.h"
-#include "stentor/v1/webhook.pb-c.h"
 
 enum { PAGE_ROWS = 200, RECOVER_MAX = 10000 };
 
@@ -69,24 +68,10 @@ static void on_acked(void *ctx, const Error *err, uint64_t sequence, bool duplic
     settle(again);
 }
 
-// Under the id of its delivery and turn (common/codec/hash.h).
-static bool make_event(WebhookDelivery *delivery, Arena *arena, BusOut *ret, Error *err)
-{
-    char turn[16];
-    char *subject = arena_alloc(arena, SUBJECT_SIZE);
-    char *id = arena_alloc(arena, EVENT_ID_SIZE);
-    (void)snprintf(turn, sizeof turn, "%u", (unsigned)delivery->turn);
-    event_id_derive("hook", str_from(delivery->delivery_id), str_from(turn), id);
-    subject_hook(subject, str_from(delivery->meta->tenant));
-    delivery->meta->event_id = id;
-    *ret = (BusOut){.subject = subject, .event_id = str_from(id)};
-    return event_pack(&delivery->base, arena, &ret->payload, err);
-}
-
 static void publish(Again *again, WebhookDelivery *delivery, Arena *arena)
 {
     BusOut out;
-    if (!make_event(delivery, arena, &out, &again->failure)) {
+    if (!webhook_event(delivery, STR_EMPTY, arena, &out, &again->failure)) {
         return;
     }
     again->waiting++;
@@ -94,11 +79,12 @@ static void publish(Again *again, WebhookDelivery *delivery, Arena *arena)
     bus_publish(again->api->bus, &out, on_acked, again);
 }
 
-// The delivery's next turn. One that waits goes on counting its attempts; one that has ended has
-// all of them again.
+// The delivery's next turn. One that has ended has all its attempts again. One that waits goes on
+// counting them, and is a turn ahead of the one that waits on DEFERRED, which then is an old one.
 static void publish_turn(Again *again, const DeliveryRow *row, Arena *arena)
 {
     WebhookDelivery delivery;
+    bool waits = str_eq(row->state, STR("waiting"));
     stentor__v1__webhook_delivery__init(&delivery);
     Stentor__V1__Meta meta = meta_make(&(MetaSpec){
         .tenant = again->base->tenant,
@@ -115,8 +101,8 @@ static void publish_turn(Again *again, const DeliveryRow *row, Arena *arena)
     delivery.previous_webhook_id = arena_cstr(arena, row->previous_event_id);
     delivery.in_order = row->ordered;
     delivery.matched_at_us = row->created_at_us;
-    delivery.turn = (uint32_t)row->turn + 1;
-    delivery.attempt = str_eq(row->state, STR("waiting")) ? (uint32_t)row->attempts : 0;
+    delivery.turn = (uint32_t)row->turn + (waits ? 2 : 1);
+    delivery.attempt = waits ? (uint32_t)row->attempts : 0;
     publish(again, &delivery, arena);
 }
 
@@ -179,14 +165,14 @@ static Str test_payload(const ApiCall *call)
     clock_format(call->http->received_at_us, at);
     return str_from(arena_printf(
         call->http->arena,
-        "{\"type\":\"" WEBHOOK_TEST
-        "\",\"timestamp\":\"%s\",\"data\":{\"subscription_id\":\"" STR_FMT "\",\"tenant\":\"%s\"}}",
+        "{\"type\":\"" WEBHOOK_TEST "\",\"timestamp\":\"%s\",\"data\":{\"id\":\"" STR_FMT
+        "\",\"tenant\":\"%s\"}}",
         at, STR_ARG(call->params[0]), call->tenant));
 }
 
 static void test(ApiCall *call)
 {
-    char event_id[EVENT_ID_SIZE], own_id[EVENT_ID_SIZE];
+    char event_id[EVENT_ID_SIZE], delivery_id[WEBHOOK_DELIVERY_ID_SIZE];
     Arena *arena = call->http->arena;
     WebhookDelivery delivery;
     if (!subscription_is_active_now(call, call->params[0])) {
@@ -197,11 +183,11 @@ static void test(ApiCall *call)
     Stentor__V1__Meta meta =
         meta_make(&(MetaSpec){.tenant = call->tenant, .at_us = call->http->received_at_us});
     event_id_derive("webhook_test", call->params[0], str_from(call->http->id), event_id);
-    event_id_derive("webhook", call->params[0], str_from(event_id), own_id);
-    again->delivery_id = arena_printf(arena, "whd_%s", own_id);
+    webhook_delivery_id(call->params[0], str_from(event_id), delivery_id);
+    again->delivery_id = arena_cstr(arena, str_from(delivery_id));
     delivery.meta = &meta;
     delivery.subscription_id = arena_cstr(arena, call->params[0]);
-    delivery.delivery_id = pb_borrow(again->delivery_id);
+    delivery.delivery_id = delivery_id;
     delivery.webhook_id = event_id;
     delivery.type = pb_borrow(WEBHOOK_TEST);
     delivery.payload = pb_data(test_payload(call));

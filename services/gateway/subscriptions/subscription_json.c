@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/codec/event.h"
 #include "common/model/enums.h"
+#include "common/webhooks/webhook_event.h"
 
 // ---- as JSON ----
 
@@ -91,10 +92,10 @@ json_t *subscription_json(const WebhookSubscription *entry, int64_t now_us)
         "{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:b, s:o}", "id", entry->id, "name",
         entry->name, "target_url", entry->target_url, "state", subscription_state_name(entry),
         "events", show_events(entry), "channels", show_channels(entry), "categories",
-        show_categories(entry), "rate_per_s", or_default(entry->rate_per_s, SUBSCRIPTION_RATE),
-        "in_flight", or_default(entry->in_flight, SUBSCRIPTION_IN_FLIGHT), "disable_after",
-        or_default(entry->disable_after, SUBSCRIPTION_DISABLE_AFTER), "in_order", entry->in_order,
-        "secrets", show_secrets(entry, now_us));
+        show_categories(entry), "rate_per_s", or_default(entry->rate_per_s, WEBHOOK_RATE_DEFAULT),
+        "in_flight", or_default(entry->in_flight, WEBHOOK_IN_FLIGHT_DEFAULT), "disable_after",
+        or_default(entry->disable_after, WEBHOOK_DISABLE_AFTER_DEFAULT), "in_order",
+        entry->in_order, "secrets", show_secrets(entry, now_us));
     set_text(object, "state_reason", entry->state_reason);
     set_time(object, "state_changed_at", entry->state_changed_at_us);
     set_time(object, "created_at", entry->created_at_us);
