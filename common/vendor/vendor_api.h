@@ -147,6 +147,11 @@ typedef struct VendorApi {
     // Never fails: an answer that says nothing is SEND_UNKNOWN or judged by its status alone.
     // (500, 502, 504 and 408 are uncertain: SEND_UNKNOWN.) Slices live in `arena` or the answer.
     void (*read)(const VendorAnswer *answer, Arena *arena, SendResult *ret);
+    // The call of `build` made so that the vendor checks it and sends nothing; `read` judges
+    // the answer. NULL: it has no such way.
+    bool (*rehearse)(
+        const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+        VendorRequest *ret, Error *err);
     // A call that proves the credential and sends nothing; NULL: there is none. `read` judges its
     // answer: REPLY_ACCEPTED and REPLY_TERMINAL (a mail of nothing was understood and refused)
     // prove it, REPLY_CONFIG says that it is not good, all else says nothing.

@@ -585,9 +585,9 @@ const Command commands[] = {
      "  --max-attempts N   saga: its STENTOR_SAGA_MAX_ATTEMPTS (default 3)", cmd_rebuild, NULL},
     {"data-map", "", 0, 0, "json",
      "print every stream and table: what it is, which personal data it holds, how an erasure reaches it, where it is archived", cmd_data_map, NULL},
-    {"shadow", "", 0, 0, "route=! last= lane= since= show= tenant= ground=! requested-by= json",
+    {"shadow", "", 0, 0, "route=! last= lane= since= show= send from= tenant= ground=! requested-by= json",
      "build the last e-mails for the vendors of another route and show what these would have been sent; sends nothing\n"
-     "  --route KEY           the route; its vendors' settings are used, no secret is read\n"
+     "  --route KEY           the route; its vendors' settings are used, no secret is read without --send\n"
      "  --last N              of so many e-mails (default 100, at most 1000)\n"
      "  --lane NAME           critical, high, normal (default) or low\n"
      "  --since TIME          RFC 3339, or a span before now (default 7d): where the search begins\n"
@@ -595,6 +595,11 @@ const Command commands[] = {
      "  --ground TEXT         why: kept in the audit log, so without an address\n"
      "  --requested-by WHO    who asked (default operator)\n"
      "  --tenant TENANT       default: STENTOR_TENANT\n"
+     "  --send                give them to the vendors in the way that these have for trying, which sends nothing: sendgrid\n"
+     "                        (sandbox_mode), mailgun (o:testmode, which it bills), postmark (its token for tests); others are built\n"
+     "                        only. Each gets the content and the addresses. What it says is laid beside what became of each mail.\n"
+     "                        It reads the secret where the command runs: run it on a dispatcher's host, as its user.\n"
+     "  --from ADDRESS        sender of mails that name none: the dispatchers' STENTOR_MAIL_FROM (default no-reply@localhost)\n"
      "  For each vendor: how many it takes, and which fields of the others it cannot carry.", cmd_shadow, NULL},
     {"content", "ID", 1, 1, "tenant= ground=! requested-by= kept json",
      "show what a notification's recipient was sent: subject, text, html; noted in the audit log before it is printed\n"

@@ -33,8 +33,8 @@ static const Option settings_table[] = {
     {"STENTOR_LEGAL_DUTY",    OPTION_TEXT, offsetof(Settings, legal_duty), "", 0, 0, false, "names the law by which `erase` keeps what is of the retention class record; not set: it is erased with the rest"},
     {"STENTOR_RETENTION_SPANS", OPTION_TEXT, offsetof(Settings, retention_spans), "", 0, 0, false, "as the archiver's: how long that duty lasts"},
     {SECRET_DIRS_OPTION,      OPTION_TEXT, offsetof(Settings, secret_dirs), SECRET_DIRS_DEFAULT, 0, 0, false, "as the dispatcher's: folders of what credentials and DKIM keys refer to"},
-    {"STENTOR_VENDOR_CA_FILE", OPTION_TEXT, offsetof(Settings, vendor_ca_file), "", 0, 0, false, "as the dispatcher's, for `channel test`: certificates to trust instead of the system's"},
-    {"STENTOR_VENDOR_ADDRESSES", OPTION_TEXT, offsetof(Settings, vendor_addresses), "", 0, 0, false, "as the dispatcher's, for `channel test`: private, loopback, or both with a ','"},
+    {"STENTOR_VENDOR_CA_FILE", OPTION_TEXT, offsetof(Settings, vendor_ca_file), "", 0, 0, false, "as the dispatcher's, for `channel test` and `shadow --send`: certificates to trust instead of the system's"},
+    {"STENTOR_VENDOR_ADDRESSES", OPTION_TEXT, offsetof(Settings, vendor_addresses), "", 0, 0, false, "as the dispatcher's, for `channel test` and `shadow --send`: private, loopback, or both with a ','"},
     STORAGE_ROWS(Settings, "no command looks there; as the archiver's"),
     {"STENTOR_CORE_DUMPS",    OPTION_BOOL, offsetof(Settings, core_dumps), "false", 0, 0, false, "for developers: leave core dumps and let debuggers in"},
 };

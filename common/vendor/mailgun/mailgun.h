@@ -15,7 +15,10 @@ extern const VendorApi mailgun_api;
 bool mailgun_build(
     const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
     VendorRequest *ret, Error *err);
-// With o:testmode: accepted and not delivered.
+// With o:testmode: accepted and not delivered (Mailgun bills it).
+bool mailgun_rehearse(
+    const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+    VendorRequest *ret, Error *err);
 bool mailgun_test(
     const VendorAccount *account, int64_t now_us, Arena *arena, VendorRequest *ret, Error *err);
 bool mailgun_ask(

@@ -14,13 +14,14 @@ const VendorApi mailgun_api = {
     .message_max = 25 * 1024 * 1024,
     .recipients_max = 1000,
     .build = mailgun_build,
+    .rehearse = mailgun_rehearse,
     .read = mailgun_read,
     .test = mailgun_test,
     .ask = mailgun_ask,
     .asked = mailgun_asked,
 };
 
-enum { FIELDS_BESIDES_TO = 5 };
+enum { FIELDS_BESIDES_TO = 6 };
 
 // "/v3/<domain>/<leaf>"; ERROR_CONFIG: the domain is none.
 static bool begin(
@@ -55,11 +56,10 @@ static size_t put_recipients(const VendorMail *mail, MultipartField *fields)
     return count;
 }
 
-bool mailgun_build(
-    const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+static bool build(
+    const VendorMail *mail, const VendorAccount *account, bool rehearsal, Arena *arena,
     VendorRequest *ret, Error *err)
 {
-    (void)now_us;
     if (!vendor_check_mail(&mailgun_api, mail, account, err) ||
         !begin(account, "POST", "messages.mime", arena, ret, err)) {
         return false;
@@ -68,6 +68,9 @@ bool mailgun_build(
     MultipartField *fields = arena_array(arena, room, sizeof *fields);
     size_t count = put_recipients(mail, fields);
     fields[count++] = (MultipartField){.name = STR("o:tracking"), .value = STR("no")};
+    if (rehearsal) {
+        fields[count++] = (MultipartField){.name = STR("o:testmode"), .value = STR("yes")};
+    }
     if (mail->category.len > 0) {
         fields[count++] = (MultipartField){.name = STR("o:tag"), .value = mail->category};
     }
@@ -81,6 +84,22 @@ bool mailgun_build(
         .type = STR("message/rfc822")};
     multipart_set(ret, fields, count, arena);
     return true;
+}
+
+bool mailgun_build(
+    const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+    VendorRequest *ret, Error *err)
+{
+    (void)now_us;
+    return build(mail, account, false, arena, ret, err);
+}
+
+bool mailgun_rehearse(
+    const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+    VendorRequest *ret, Error *err)
+{
+    (void)now_us;
+    return build(mail, account, true, arena, ret, err);
 }
 
 bool mailgun_test(

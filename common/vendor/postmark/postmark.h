@@ -11,6 +11,9 @@ extern const VendorApi postmark_api;
 bool postmark_build(
     const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
     VendorRequest *ret, Error *err);
+bool postmark_rehearse(
+    const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+    VendorRequest *ret, Error *err);
 bool postmark_test(
     const VendorAccount *account, int64_t now_us, Arena *arena, VendorRequest *ret, Error *err);
 bool postmark_ask(

@@ -14,6 +14,9 @@ bool sendgrid_build(
     const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
     VendorRequest *ret, Error *err);
 // With sandbox_mode: checked and not sent.
+bool sendgrid_rehearse(
+    const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+    VendorRequest *ret, Error *err);
 bool sendgrid_test(
     const VendorAccount *account, int64_t now_us, Arena *arena, VendorRequest *ret, Error *err);
 void sendgrid_read(const VendorAnswer *answer, Arena *arena, SendResult *ret);

@@ -12,6 +12,7 @@ const VendorApi sendgrid_api = {
     .message_max = 30 * 1024 * 1024,
     .recipients_max = 1000,
     .build = sendgrid_build,
+    .rehearse = sendgrid_rehearse,
     .read = sendgrid_read,
     .test = sendgrid_test,
 };
@@ -150,11 +151,17 @@ static void begin(const VendorAccount *account, json_t *root, Arena *arena, Vend
     vendor_set_json(ret, root, arena);
 }
 
-bool sendgrid_build(
-    const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+static json_t *sandbox(void)
+{
+    json_t *settings = json_object();
+    vendor_json_put(settings, "sandbox_mode", enabled(true));
+    return settings;
+}
+
+static bool build(
+    const VendorMail *mail, const VendorAccount *account, bool rehearsal, Arena *arena,
     VendorRequest *ret, Error *err)
 {
-    (void)now_us;
     if (!vendor_check_mail(&sendgrid_api, mail, account, err)) {
         return false;
     }
@@ -176,8 +183,27 @@ bool sendgrid_build(
         vendor_json_put(root, "categories", vendor_json_list(vendor_json_str(mail->category)));
     }
     vendor_json_put(root, "tracking_settings", no_tracking());
+    if (rehearsal) {
+        vendor_json_put(root, "mail_settings", sandbox());
+    }
     begin(account, root, arena, ret);
     return true;
+}
+
+bool sendgrid_build(
+    const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+    VendorRequest *ret, Error *err)
+{
+    (void)now_us;
+    return build(mail, account, false, arena, ret, err);
+}
+
+bool sendgrid_rehearse(
+    const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
+    VendorRequest *ret, Error *err)
+{
+    (void)now_us;
+    return build(mail, account, true, arena, ret, err);
 }
 
 bool sendgrid_test(
@@ -189,7 +215,7 @@ bool sendgrid_test(
     }
     Str from = vendor_setting(account, STR("test_from"));
     from = from.len > 0 ? from : STR("test@example.com");
-    json_t *root = json_object(), *to = json_object(), *settings = json_object();
+    json_t *root = json_object(), *to = json_object();
     vendor_json_put(to, "to", vendor_json_list(address_of(STR("test@example.com"), STR_EMPTY)));
     vendor_json_put(root, "personalizations", vendor_json_list(to));
     vendor_json_put(root, "from", address_of(from, STR_EMPTY));
@@ -197,8 +223,7 @@ bool sendgrid_test(
     vendor_json_put(
         root, "content",
         vendor_json_list(vendor_json_pair("type", STR("text/plain"), "value", STR("not sent"))));
-    vendor_json_put(settings, "sandbox_mode", enabled(true));
-    vendor_json_put(root, "mail_settings", settings);
+    vendor_json_put(root, "mail_settings", sandbox());
     begin(account, root, arena, ret);
     return true;
 }

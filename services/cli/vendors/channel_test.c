@@ -5,24 +5,21 @@
 // where the dispatchers run.
 #include <jansson.h>
 #include <string.h>
-#include <uv.h>
 
 #include "common/base/clock.h"
-#include "common/http/client/http_client.h"
 #include "common/vendor/vendor_api.h"
 #include "services/cli/api_client.h"
 #include "services/cli/vendors/secret_here.h"
+#include "services/cli/vendors/vendor_call.h"
 
-enum { ANSWER_SHOWN_MAX = 300, CALL_MS = 10000, SECRET_WORD_MIN = 12 };
+enum { ANSWER_SHOWN_MAX = 300, SECRET_WORD_MIN = 12 };
 
 typedef struct Test {
     Cli *cli;
-    uv_loop_t loop;
+    VendorCaller *caller;
     const VendorApi *api;
     VendorAccount account;
     VendorAnswer answer;
-    Buf body;
-    Error err;
 } Test;
 
 // ---- the credential ----
@@ -51,73 +48,6 @@ static bool read_credential(Test *test, const json_t *entry, Str *ret_reference)
 
 // ---- the call ----
 
-static bool on_piece(void *ctx, HttpCall *call, const void *bytes, size_t len)
-{
-    (void)call;
-    Test *test = ctx;
-    return buf_append(&test->body, bytes, len);
-}
-
-static void on_answered(void *ctx, HttpCall *call, const HttpAnswer *answer)
-{
-    (void)call;
-    Test *test = ctx;
-    test->answer.status = answer->status;
-    test->answer.cut = answer->stopped;
-    if (answer->status == 0) {
-        test->err = answer->err;
-    }
-}
-
-static void on_freed(void *ctx)
-{
-    (void)ctx;
-}
-
-static bool call_vendor(Test *test, const VendorRequest *request, Error *err)
-{
-    Arena *arena = test->cli->arena;
-    buf_clear(&test->body);
-    test->answer = (VendorAnswer){0};
-    const char *ca_file = test->cli->settings.vendor_ca_file;
-    HttpGuard guard = {0};
-    if (!guard_allow(&guard, str_from(test->cli->settings.vendor_addresses), err)) {
-        return error_wrap(err, "STENTOR_VENDOR_ADDRESSES");
-    }
-    HttpClientOptions options = {
-        .calls = 1, .ca_file = ca_file[0] != '\0' ? ca_file : NULL, .guard = &guard};
-    HttpClient *client = http_client_new(&test->loop, &options, err);
-    if (client == NULL) {
-        return false;
-    }
-    HttpCallOptions call = {
-        .method = request->method,
-        .url = arena_cstr(arena, request->url),
-        .body = request->body.ptr,
-        .body_len = request->body.len,
-        .whole_ms = CALL_MS,
-        .on_piece = on_piece,
-        .on_done = on_answered,
-        .ctx = test};
-    for (size_t i = 0; i < request->header_count; i++) {
-        call.headers[i] = (HttpCallHeader){
-            arena_cstr(arena, request->headers[i].name),
-            arena_cstr(arena, request->headers[i].value)};
-    }
-    (void)http_call(client, &call);
-    while (test->answer.status == 0 && test->err.kind == ERROR_NONE) {
-        (void)uv_run(&test->loop, UV_RUN_ONCE);
-    }
-    http_client_free(client, on_freed, test);
-    (void)uv_run(&test->loop, UV_RUN_DEFAULT);
-    if (test->err.kind != ERROR_NONE) {
-        *err = test->err;
-    }
-    test->answer.body = buf_view(&test->body);
-    test->answer.read_us = clock_now_us();
-    return test->err.kind == ERROR_NONE;
-}
-
 // What authorizes the call, where the secret only makes that.
 static bool authorize(Test *test, Error *err)
 {
@@ -131,11 +61,14 @@ static bool authorize(Test *test, Error *err)
             &test->account, STR("https://push.example"), clock_now_us(), arena, &bearer, err);
     } else if (api->grant != NULL) {
         fine = api->grant(&test->account, clock_now_us(), arena, &request, err) &&
-               call_vendor(test, &request, err) && api->granted(&test->answer, arena, &bearer, err);
+               vendor_call(test->caller, &request, &test->answer, err) &&
+               api->granted(&test->answer, arena, &bearer, err);
     }
     test->account.bearer = bearer.text;
     return fine;
 }
+
+// ---- what it says ----
 
 static void hide(char *text, Str secret, Arena *arena)
 {
@@ -167,7 +100,7 @@ static void hide_words(char *text, Str secret, Arena *arena)
 static const char *shown_body(Test *test)
 {
     Arena *arena = test->cli->arena;
-    char *text = arena_cstr(arena, str_slice(buf_view(&test->body), 0, ANSWER_SHOWN_MAX));
+    char *text = arena_cstr(arena, str_slice(test->answer.body, 0, ANSWER_SHOWN_MAX));
     for (char *c = text; *c != '\0'; c++) {
         *c = *c == '\n' || *c == '\r' || *c == '\t' ? ' ' : *c;
     }
@@ -201,10 +134,11 @@ static bool run(Test *test, const json_t *entry, Error *err)
     Str reference;
     VendorRequest request = {0};
     return read_credential(test, entry, &reference) &&
+           (test->caller = vendor_caller_new(test->cli, err)) != NULL &&
            secret_here(test->cli, reference, &test->account.secret, err) && authorize(test, err) &&
            (test->api->test == NULL ||
             (test->api->test(&test->account, clock_now_us(), test->cli->arena, &request, err) &&
-             call_vendor(test, &request, err)));
+             vendor_call(test->caller, &request, &test->answer, err)));
 }
 
 // There is nothing to call: the key was read, and signs.
@@ -222,14 +156,11 @@ static int test_entry(Cli *cli, const json_t *entry)
 {
     Error err = {0};
     Test test = {.cli = cli, .api = vendor_find(str_from(args_word(&cli->args, 0)))};
-    (void)uv_loop_init(&test.loop);
-    buf_init(&test.body, VENDOR_ANSWER_MAX);
     bool done = run(&test, entry, &err);
     int status = !done                    ? cli_fail(cli, &err)
                  : test.api->test == NULL ? show_signed(&test)
                                           : show(&test);
-    buf_done(&test.body);
-    (void)uv_loop_close(&test.loop);
+    vendor_caller_free(test.caller);
     return status;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// shadow: the last mails of a lane, built for the vendors of another route. Nothing is sent and no
-// secret is read: where the vendor wants one stands a placeholder. The order is content's: found,
-// opened, noted in the audit log, printed.
+// shadow: the last mails of a lane, built for the vendors of another route. No secret is read:
+// where the vendor wants one stands a placeholder. The order is content's: found, opened, noted in
+// the audit log, printed. With --send, after the note, the mails are rehearsed (rehearsal.h) at
+// each vendor that has a way for it, with the credential's secret; nothing is sent.
 #include "common/content/content_open.h"
 
 #include <jansson.h>
@@ -13,11 +14,14 @@
 #include "common/base/map.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
+#include "common/mime/mime.h"
 #include "common/routing/routes.h"
 #include "common/vendor/vendor_api.h"
 #include "services/cli/api_client.h"
 #include "services/cli/content/content_cli.h"
 #include "services/cli/erase/erase.h"
+#include "services/cli/vendors/rehearsal.h"
+#include "services/cli/vendors/secret_here.h"
 
 enum {
     LAST = 100,
@@ -36,6 +40,8 @@ typedef struct Target {
     const VendorApi *api;
     VendorAccount account;
     size_t built, refused;
+    Rehearsal *rehearsal; // NULL: not asked for, or the vendor has no way that sends nothing
+    const char *reference;
     Map *reasons; // what it cannot carry -> how many
     json_t *shown;
 } Target;
@@ -49,7 +55,10 @@ typedef struct Shadow {
     size_t target_count;
     Str *ring; // the last payloads, in turn
     size_t seen;
-    bool missing;          // there is no such route
+    bool missing; // there is no such route
+    bool sends;
+    const char *from; // of mails that name no sender
+    VendorCaller *caller;
     size_t opened, closed; // mails that could be opened, and could not
 } Shadow;
 
@@ -81,6 +90,7 @@ static bool read_account(Cli *cli, ApiClient *client, Target *target, const char
         .id = arena_str(cli->arena, str_from(api_client_text(found, "key_id", PLACEHOLDER))),
         .secret = STR(PLACEHOLDER),
         .settings = pairs};
+    target->reference = arena_cstr(cli->arena, str_from(api_client_text(found, "reference", "")));
     json_object_foreach((json_t *)(uintptr_t)settings, key, value)
     {
         pairs[target->account.setting_count++] = (VendorPair){
@@ -149,19 +159,33 @@ static bool keep_last(void *ctx, const BusMessage *message)
     return true;
 }
 
-// As much of a whole mail as its size and its headers say; the dispatcher composes the real one.
-static Str whole_of(const VendorMail *mail, Arena *arena)
+// Without the files of the real one and its DKIM signature, which the dispatcher makes. Empty: the
+// mail is none that can be composed.
+static Str whole_of(const VendorMail *mail, int64_t date_us, Arena *arena)
 {
-    return str_from(arena_printf(
-        arena,
-        "From: " STR_FMT "\r\nTo: " STR_FMT "\r\nSubject: " STR_FMT "\r\nMessage-ID: <" STR_FMT
-        ">\r\n\r\n" STR_FMT "\r\n" STR_FMT,
-        STR_ARG(mail->from.address), STR_ARG(mail->to.address), STR_ARG(mail->subject),
-        STR_ARG(mail->message_id), STR_ARG(mail->text), STR_ARG(mail->html)));
+    MimeMail mime = {
+        .from_name = mail->from.name,
+        .from = mail->from.address,
+        .to_name = mail->to.name,
+        .to = mail->to.address,
+        .reply_to = mail->reply_to,
+        .subject = mail->subject,
+        .html = mail->html,
+        .text = mail->text,
+        .id = mail->notification_id,
+        .id_domain = STR("localhost"),
+        .date_us = date_us};
+    Buf whole;
+    Error ignored = {0};
+    buf_init(&whole, MIME_BYTES_MAX);
+    bool ok = mime_compose(&mime, &whole, &ignored);
+    Str bytes = ok ? arena_str(arena, buf_view(&whole)) : STR_EMPTY;
+    buf_done(&whole);
+    return bytes;
 }
 
 static VendorMail mail_of(
-    const Stentor__V1__Rendered *event, const ContentOpened *opened, Arena *arena)
+    const Stentor__V1__Rendered *event, const ContentOpened *opened, const char *from, Arena *arena)
 {
     const Stentor__V1__EmailContent *content = (const void *)opened->content;
     Str id = str_from(event->meta->notification_id);
@@ -174,7 +198,7 @@ static VendorMail mail_of(
         .template_key = str_from(event->template_),
         .from =
             {str_from(content->from_name),
-             content->from[0] != '\0' ? str_from(content->from) : STR("no-reply@localhost")},
+             content->from[0] != '\0' ? str_from(content->from) : str_from(from)},
         .to = {str_from(opened->address->name), str_from(opened->address->address)},
         .reply_to = str_from(content->reply_to),
         .subject = str_from(content->subject),
@@ -229,7 +253,7 @@ static void build_for(Shadow *shadow, Target *target, const VendorMail *mail, Ar
     Error err = {0};
     VendorRequest request = {0};
     VendorMail own = *mail;
-    own.message = target->api->whole ? whole_of(mail, arena) : STR_EMPTY;
+    own.message = target->api->whole ? whole_of(mail, clock_now_us(), arena) : STR_EMPTY;
     if (!target->api->build(&own, &target->account, clock_now_us(), arena, &request, &err)) {
         count_reason(target, masked(str_from(err.text), arena));
         return;
@@ -240,7 +264,20 @@ static void build_for(Shadow *shadow, Target *target, const VendorMail *mail, Ar
     }
 }
 
-static bool build_one(Shadow *shadow, Str payload, Error *err)
+// Only where it was built: what a vendor cannot carry, it is not asked about.
+static void rehearse_for(Shadow *shadow, Target *target, const VendorMail *mail, Arena *arena)
+{
+    VendorMail own = *mail;
+    own.message = target->api->whole ? whole_of(mail, clock_now_us(), arena) : STR_EMPTY;
+    if (target->rehearsal != NULL) {
+        rehearsal_call(
+            target->rehearsal, shadow->caller, &target->account, &own, arena, shadow->cli->arena);
+    }
+}
+
+typedef void (*EachTarget)(Shadow *shadow, Target *target, const VendorMail *mail, Arena *arena);
+
+static bool take_one(Shadow *shadow, Str payload, EachTarget each, Error *err)
 {
     ContentOpened opened = {0};
     Arena *arena = arena_new(0);
@@ -249,9 +286,9 @@ static bool build_one(Shadow *shadow, Str payload, Error *err)
     bool mail = event != NULL && event->channel == (int)CHANNEL_EMAIL;
     bool ok = mail && content_open(shadow->session, event, &opened, err);
     if (ok && opened.address != NULL) {
-        VendorMail made = mail_of(event, &opened, arena);
+        VendorMail made = mail_of(event, &opened, shadow->from, arena);
         for (size_t i = 0; i < shadow->target_count; i++) {
-            build_for(shadow, &shadow->targets[i], &made, arena);
+            each(shadow, &shadow->targets[i], &made, arena);
         }
         shadow->opened++;
     } else {
@@ -261,14 +298,47 @@ static bool build_one(Shadow *shadow, Str payload, Error *err)
     return ok || !mail || err->kind == ERROR_PERMANENT; // of an erased recipient, say
 }
 
-static bool build_all(Shadow *shadow, Error *err)
+static bool take_all(Shadow *shadow, EachTarget each, Error *err)
 {
     size_t count = shadow->seen < (size_t)shadow->last ? shadow->seen : (size_t)shadow->last;
     bool ok = true;
+    shadow->opened = 0;
+    shadow->closed = 0;
     for (size_t i = 0; ok && i < count; i++) {
         error_clear(err);
-        ok =
-            build_one(shadow, shadow->ring[(shadow->seen - count + i) % (size_t)shadow->last], err);
+        Str payload = shadow->ring[(shadow->seen - count + i) % (size_t)shadow->last];
+        ok = take_one(shadow, payload, each, err);
+    }
+    return ok;
+}
+
+// ---- sent, so that nothing is sent ----
+
+static bool begin_rehearsal(Shadow *shadow, Error *err)
+{
+    shadow->caller = vendor_caller_new(shadow->cli, err);
+    bool ok = shadow->caller != NULL;
+    for (size_t i = 0; ok && i < shadow->target_count; i++) {
+        Target *target = &shadow->targets[i];
+        if (target->api->rehearse != NULL) {
+            target->rehearsal = xcalloc(1, sizeof *target->rehearsal);
+            target->rehearsal->api = target->api;
+            ok = secret_here(
+                     shadow->cli, str_from(target->reference), &target->account.secret, err) ||
+                 error_wrap(err, "the secret of %s", target->api->name);
+        }
+    }
+    return ok;
+}
+
+// The secrets are read before the first call: a wrong one ends it all.
+static bool rehearse(Shadow *shadow, Error *err)
+{
+    bool ok = cli_need(shadow->cli->settings.database_url, "STENTOR_DATABASE_URL", err) &&
+              begin_rehearsal(shadow, err) && take_all(shadow, rehearse_for, err);
+    for (size_t i = 0; ok && i < shadow->target_count; i++) {
+        Rehearsal *rehearsal = shadow->targets[i].rehearsal;
+        ok = rehearsal == NULL || rehearsal_compare(rehearsal, shadow->cli, shadow->tenant, err);
     }
     return ok;
 }
@@ -287,7 +357,7 @@ static bool note_read(const Shadow *shadow, Error *err)
     AuditNote note = {
         .kind = AUDIT_READ,
         .tenant = shadow->tenant,
-        .action = "content.shadowed",
+        .action = shadow->sends ? "content.rehearsed" : "content.shadowed",
         .actor = actor,
         .target = args_flag(&cli->args, "route"),
         .ground = ground,
@@ -311,13 +381,17 @@ static json_t *target_json(const Target *target)
         (void)json_object_setn_new(
             reasons, text.ptr, text.len, json_integer((json_int_t) * (const uint64_t *)count));
     }
-    return json_pack(
+    json_t *object = json_pack(
         "{s:s, s:I, s:I, s:o, s:O}", "vendor", target->api->name, "built",
         (json_int_t)target->built, "cannot_carry", (json_int_t)target->refused, "reasons", reasons,
         "requests", target->shown);
+    if (target->rehearsal != NULL) {
+        (void)json_object_set_new(object, "rehearsed", rehearsal_json(target->rehearsal));
+    }
+    return object;
 }
 
-static void print_target(const Target *target)
+static void print_target(const Target *target, bool sends)
 {
     Str text;
     void *count;
@@ -329,6 +403,11 @@ static void print_target(const Target *target)
     for (size_t i = 0; map_next(target->reasons, &i, &text, &count);) {
         printf(
             "  %8llu  " STR_FMT "\n", (unsigned long long)*(const uint64_t *)count, STR_ARG(text));
+    }
+    if (target->rehearsal != NULL) {
+        rehearsal_print(target->rehearsal);
+    } else if (sends) {
+        printf("  it has no way that sends nothing: built only\n");
     }
     json_array_foreach(target->shown, at, request)
     {
@@ -352,7 +431,7 @@ static int print_all(const Shadow *shadow)
     json_t *list = json_array();
     for (size_t i = 0; i < shadow->target_count; i++) {
         if (!shadow->cli->json) {
-            print_target(&shadow->targets[i]);
+            print_target(&shadow->targets[i], shadow->sends);
         }
         (void)json_array_append_new(list, target_json(&shadow->targets[i]));
     }
@@ -378,6 +457,9 @@ static bool read_plan(Shadow *shadow, Error *err)
     const char *lane = args_flag(&cli->args, "lane");
     Priority priority = PRIORITY_NORMAL;
     shadow->from_us = now_us - 7 * DAY_US;
+    shadow->sends = args_has(&cli->args, "send");
+    shadow->from = args_flag(&cli->args, "from");
+    shadow->from = shadow->from != NULL ? shadow->from : "no-reply@localhost";
     if (lane != NULL && !priority_from_name(str_from(lane), &priority)) {
         return error_set(
             err, ERROR_USAGE, "--lane '%.32s' is none of critical, high, normal, low", lane);
@@ -391,6 +473,7 @@ static bool read_plan(Shadow *shadow, Error *err)
     shadow->tenant = erase_tenant(cli, err);
     return shadow->tenant != NULL && erase_ground(cli, err) != NULL &&
            erase_actor(cli, "requested-by", err) != NULL &&
+           mail_address_check("from", str_from(shadow->from), NULL, err) &&
            args_time(&cli->args, "since", TIME_BEFORE_NOW, now_us, &shadow->from_us, err) &&
            args_int(&cli->args, "last", LAST, 1, LAST_MAX, &shadow->last, err) &&
            args_int(&cli->args, "show", SHOWN, 0, SHOWN_MAX, &shadow->shown, err);
@@ -411,8 +494,9 @@ static bool read_mails(Shadow *shadow, Error *err)
         .from_us = shadow->from_us,
         .each = keep_last,
         .ctx = shadow};
-    return content_walk(shadow->session, &walk, err) && build_all(shadow, err) &&
-           (shadow->opened == 0 || note_read(shadow, err));
+    return content_walk(shadow->session, &walk, err) && take_all(shadow, build_for, err) &&
+           (shadow->opened == 0 ||
+            (note_read(shadow, err) && (!shadow->sends || rehearse(shadow, err))));
 }
 
 static void free_shadow(Shadow *shadow)
@@ -424,7 +508,9 @@ static void free_shadow(Shadow *shadow)
     for (size_t i = 0; i < shadow->target_count; i++) {
         map_free(shadow->targets[i].reasons);
         json_decref(shadow->targets[i].shown);
+        free(shadow->targets[i].rehearsal);
     }
+    vendor_caller_free(shadow->caller);
 }
 
 int cmd_shadow(Cli *cli)

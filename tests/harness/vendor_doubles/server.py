@@ -57,6 +57,7 @@ class Double:
         self.opted_out, self.price = set(), None  # numbers; of a message, as Twilio writes it
         self.templates, self.windows, self.pair_limited = {}, set(), set()  # of Meta: parameters by (name, language); who wrote; whose next message is refused
         self.mails, self.requests, self.refused = [], [], []
+        self.rehearsed = []  # Mail: checked and not sent, as the request asked
         self.retry_after = 2
         self.quota = {"Max24HourSend": 50000.0, "MaxSendRate": 1000.0, "SentLast24Hours": 0.0}  # of SES' GetAccount
         self.answers_after_s = 0  # a vendor that is slow

@@ -164,7 +164,8 @@ def postmark(double, request):
     path, _, query = request.path.partition("?")
     asks = (request.method, path) == ("GET", "/messages/outbound")
     need(asks or (request.method, request.path) == ("POST", "/email"), postmark_refusal(0, 404), "no such path")
-    if request.headers.get("x-postmark-server-token") != double.secret:
+    tests = request.headers.get("x-postmark-server-token") == "POSTMARK_API_TEST" and not asks
+    if not tests and request.headers.get("x-postmark-server-token") != double.secret:
         raise Refused(401, json.dumps({"ErrorCode": 10, "Message": "The Server Token you provided in the X-Postmark-Server-Token request header was invalid."}))
     if asks:
         raise postmark_messages(double, query)
@@ -190,6 +191,9 @@ def postmark(double, request):
          f"Found inactive addresses: {', '.join(inactive)}.")
     bad = [address for address in mail.to if address in double.rejected]
     need(not bad, refused, f"Invalid 'To' address: '{', '.join(bad)}'.")
+    if tests:
+        double.rehearsed.append(mail)
+        raise Answered({"To": document["To"], "SubmittedAt": "2026-11-26T10:00:00.0000000Z", "MessageID": mail.id, "ErrorCode": 0, "Message": "Test job accepted"})
     return mail, 200, json.dumps({"To": document["To"], "SubmittedAt": "2026-11-26T10:00:00.0000000Z", "MessageID": mail.id, "ErrorCode": 0, "Message": "OK"}), {}
 
 
@@ -243,6 +247,9 @@ def sendgrid(double, request):
     for at, address in enumerate(mail.to):
         if address in double.rejected:
             raise sendgrid_error(400, "Does not contain a valid address.", f"personalizations.0.to.{at}.email")
+    if document.get("mail_settings", {}).get("sandbox_mode") == {"enable": True}:
+        double.rehearsed.append(mail)
+        raise Answered({})
     return mail, 202, "", {"X-Message-Id": mail.id}
 
 
@@ -323,6 +330,9 @@ def mailgun_mail(double, request, fields, action, refused):
                             for data, name, kind in fields.get(where, [])]
         mail.id = mail.headers.get("Message-Id") or f"<{uuid.uuid4().hex}@{double.settings['domain']}>"
     need(mail.to and not set(mail.to) & double.rejected, refused, "'to' parameter is not a valid address. please check documentation")
+    if texts("o:testmode") == ["yes"]:
+        double.rehearsed.append(mail)
+        raise Answered({"id": mail.id, "message": "Queued. Thank you."})
     return mail, 200, json.dumps({"id": mail.id, "message": "Queued. Thank you."}), {}
 
 

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from tests.harness.processes import wait_until
+from tests.harness.vendor_doubles import Double
 from tests.integration.sending.test_sms import World
 
 COUNT = 60
@@ -133,3 +134,74 @@ def test_the_comparison_reads_the_partitions_of_its_time_by_their_keys(world):
     assert not re.search(r"Seq Scan on (notifications|delivery_attempts)_record", plan), plan  # the other classes' tables are empty
     assert re.search(r"Index Scan using notifications_record_y2026m06_pkey on notifications_record_y2026m06", plan), plan
     assert re.search(r"Index Scan Backward using delivery_attempts_record_y2026m06\w*", plan), plan
+
+
+# ---- before the first mail: tried without sending ----
+
+def mail_vendor(world, name):
+    """A vendor of mail with a credential that the command line can read."""
+    double = Double(name).start()
+    world.routing.doubles.append(double)
+    secret = world.pipeline.folder / "credentials" / f"{name}-next"
+    secret.write_text(double.secret)
+    words = [word for setting in ({**double.settings, "base_url": double.base_url}).items() for word in ("--set", "=".join(setting))]
+    world.cli("credential", "put", name, "next", "--reference", f"file:{secret}", *words)
+    double.secret_file = secret
+    return double
+
+
+def shadow(world, *words, **settings):
+    return world.pipeline.run_cli(
+        "shadow", "--route", "next", "--send", "--lane", "normal", "--ground", "moving to another vendor", *words, STENTOR_VENDOR_ADDRESSES="loopback",
+        STENTOR_CREDENTIAL_DIRS=str(world.pipeline.folder / "credentials"), **settings)
+
+
+@pytest.fixture(scope="module", name="tried")
+def _tried(world):
+    """Four mails that went over SMTP, and a route that none has taken yet."""
+    doubles = {name: mail_vendor(world, name) for name in ("sendgrid", "mailgun", "postmark", "resend")}
+    vendors = [word for n, name in enumerate(doubles) for word in ("--fallback" if n else "--vendor", f"{name}/next")]
+    world.cli("route", "put", "next", *vendors, "--disabled")
+    status, _, answer = world.pipeline.post([{"to": f"guest{n}@moved.example", "template": "welcome", "variables": {"name": "Alice"}} for n in range(4)])
+    assert status == 202, answer
+    for one in answer["notifications"]:
+        world.pipeline.status(one["id"], wait="sent")
+    doubles["ids"] = [one["id"] for one in answer["notifications"]]
+    return doubles
+
+
+def test_a_vendor_judges_the_last_mails_without_sending_one(world, tried):
+    tried["sendgrid"].rejected.add("guest2@moved.example")
+    done = shadow(world, "--last", "4", "--json")
+    assert done.returncode == 0, done.stderr
+    found = {one["vendor"]: one for one in json.loads(done.stdout)["vendors"]}
+    assert [one["built"] for one in found.values()] == [4, 4, 4, 4]
+    said = found["sendgrid"]["rehearsed"]
+    assert said["answers"] == {"accepted -> accepted": 3, "accepted -> refused": 1}
+    assert [(one["id"], one["was"], one["is"]) for one in said["differences"]] == [(tried["ids"][2], "accepted", "refused")]
+    assert "Does not contain a valid address" in said["differences"][0]["answer"] and "guest2" not in done.stdout
+    for name in ("mailgun", "postmark"):
+        assert found[name]["rehearsed"] == {"mails": 4, "answers": {"accepted -> accepted": 4}, "differences": []}, name
+    assert "rehearsed" not in found["resend"], "it has no way that sends nothing"
+    assert [(len(tried[name].rehearsed), tried[name].mails) for name in ("sendgrid", "mailgun", "postmark")] == [(3, []), (4, []), (4, [])]
+    assert tried["resend"].requests == []
+    mail = tried["mailgun"].rehearsed[0]
+    assert (mail.to, mail.subject) == (["guest0@moved.example"], "Welcome, Alice!") and mail.html
+    assert "content.rehearsed" in world.cli("audit-log", "list", "--json")
+    text = shadow(world, "--last", "4", "--show", "0").stdout
+    assert "sendgrid: 4 built, 0 that it cannot carry\n  rehearsed 4, which sent nothing" in text and "       1  accepted -> refused\n" in text
+    assert "resend: 4 built, 0 that it cannot carry\n  it has no way that sends nothing: built only\n" in text and "4 mails of RENDERED_NORMAL" in text
+
+
+def test_a_refused_credential_ends_the_trial_of_its_vendor(world, tried):
+    before = len(tried["sendgrid"].requests)
+    tried["sendgrid"].secret_file.write_text("another secret")
+    said = {one["vendor"]: one.get("rehearsed") for one in json.loads(shadow(world, "--last", "4", "--json").stdout)["vendors"]}
+    assert said["sendgrid"]["answers"] == {"accepted -> config": 1} and said["sendgrid"]["stopped"].startswith("401 ")
+    assert len(tried["sendgrid"].requests) == before + 1 and said["mailgun"]["mails"] == 4
+    tried["mailgun"].stop()
+    said = {one["vendor"]: one.get("rehearsed") for one in json.loads(shadow(world, "--last", "1", "--json").stdout)["vendors"]}
+    assert said["mailgun"]["answers"] == {"accepted -> unsent": 1} and said["postmark"]["mails"] == 1
+    tried["sendgrid"].secret_file.unlink()
+    failed = shadow(world, "--last", "4")
+    assert failed.returncode == 1 and "the secret of sendgrid" in failed.stderr and len(tried["sendgrid"].requests) == before + 2
