@@ -27,6 +27,7 @@ typedef struct Span {
 } Span;
 
 struct Zone {
+    char name[ZONE_NAME_MAX + 1];
     UCalendar *calendar;
     Span spans[SPANS_MAX]; // a ring of those used last
     size_t count;
@@ -119,6 +120,7 @@ static Zone *open_zone(Str name, Error *err)
     }
     Zone *zone = xcalloc(1, sizeof *zone);
     zone->calendar = calendar;
+    (void)str_to_c(name, zone->name, sizeof zone->name); // of a zone's length: is_iana()
     return zone;
 }
 
@@ -133,6 +135,11 @@ Zone *zones_get(Zones *zones, Str name, Error *err)
         }
     }
     return zone;
+}
+
+const char *zone_name(const Zone *zone)
+{
+    return zone->name;
 }
 
 // ---- spans ----

@@ -23,6 +23,8 @@ void zones_free(Zones *zones); // with all its zones; NULL-safe
 Zone *zones_get(Zones *zones, Str name, Error *err);
 size_t zones_count(const Zones *zones);
 
+const char *zone_name(const Zone *zone); // as it was asked for, "UTC" for ""
+
 typedef struct LocalTime {
     int64_t day;      // days since 1970-01-01 of the local calendar
     int32_t minute;   // of that day by the clock on the wall, [0, 1440)

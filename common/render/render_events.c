@@ -296,6 +296,8 @@ static Stentor__V1__Rendered rendered_head(const Job *job, const CompiledLocale 
     rendered.batch_id = request->batch_id;
     rendered.attempt = FIRST_ATTEMPT;
     rendered.retries = request->retries;
+    rendered.quiet_hours = request->quiet_hours;
+    rendered.quiet_zone = request->quiet_zone;
     rendered.without_opt_out = request->channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL &&
                                !category_ignores_opt_out((Category)request->category) &&
                                (job->unsubscribe_url == NULL || job->unsubscribe_url[0] == '\0');

@@ -15,6 +15,13 @@ static const VendorCallback *const callbacks[] = {
     // clang-format on
 };
 
+bool callback_is_unanswered(Channel channel, const char *reason_code)
+{
+    Str reason = str_from(reason_code);
+    return channel == CHANNEL_VOICE &&
+           (str_eq(reason, STR(CALLBACK_BUSY)) || str_eq(reason, STR(CALLBACK_NO_ANSWER)));
+}
+
 const VendorCallback *vendor_callback_at(size_t n)
 {
     return n < sizeof callbacks / sizeof *callbacks ? callbacks[n] : NULL;

@@ -67,6 +67,12 @@ typedef struct CallbackEvent {
     const CallbackReply *reply; // NULL: it is none
 } CallbackEvent;
 
+// reason_code of a call that was not answered: another one may follow, so the dispatcher says what
+// its status is.
+#define CALLBACK_BUSY "busy"
+#define CALLBACK_NO_ANSWER "no_answer"
+bool callback_is_unanswered(Channel channel, const char *reason_code);
+
 typedef struct CallbackBatch {
     CallbackEvent *events;
     size_t count;

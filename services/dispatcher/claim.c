@@ -4,6 +4,7 @@
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "services/dispatcher/dispatcher_internal.h"
+#include "services/dispatcher/voice/calls.h"
 
 // ---- claim ----
 
@@ -206,6 +207,10 @@ static void repeat(Job *job)
 {
     const Dispatcher *dispatcher = job->owner;
     const LedgerConflict *conflict = job->conflict;
+    if (calls_is_answered(job)) {
+        outcomes_settle(job, NULL);
+        return;
+    }
     metric_add(dispatcher->metrics.refused, 1);
     LedgerKey *found = arena_zalloc(job->delivery->arena, sizeof *found);
     *found = *job->key;

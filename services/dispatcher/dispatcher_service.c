@@ -80,8 +80,8 @@ static const Option table[] = {
      "last field of Feedback-ID, by which Gmail counts complaints: 5 to 15 of a-z 0-9 '-'"},
     {"STENTOR_DISPATCHER_UNKNOWN",    OPTION_TEXT, offsetof(Options, unknown),          "resend", 0, 0, false,
      "a mail that may have been sent: resend (same Message-ID) or park; or by channel: email=park,sms=resend"},
-    {"STENTOR_RETRY_LADDER",          OPTION_TEXT, offsetof(Options, ladder),           "300,900,3600,14400,43200", 0, 0, false,
-     "seconds to wait before each retry; or by channel: email=300,900;sms=60"},
+    {"STENTOR_RETRY_LADDER",          OPTION_TEXT, offsetof(Options, ladder),           "email=300,900,3600,14400,43200;voice=120,600", 0, 0, false,
+     "seconds to wait before each retry, of all channels (300,900) or by channel"},
     {"STENTOR_DISPATCHER_LEASE_MS",   OPTION_INT,  offsetof(Options, lease_ms),         "60000", 1000, 3600000, false,
      "a claim without an outcome is taken over after this time"},
     {"STENTOR_DISPATCHER_BATCH",      OPTION_INT,  offsetof(Options, batch),            "64", 1, LEDGER_BATCH_MAX, false,
@@ -111,7 +111,8 @@ typedef struct State {
     Cleanup *cleanup;
     int stopped_count; // of the parts
     char keep[32];
-    char *from;   // the sender option, cut into name and address
+    char *from; // the sender option, cut into name and address
+    Zones *zones;
     Arena *arena; // of options, cut and cleaned
 } State;
 
@@ -347,6 +348,7 @@ static bool assemble(State *state, const Options *options, Error *err)
     parts.rules.hash_keys = master_hash_keys(parts.master);
     bounce_key(parts.master, &parts.rules.dress.bounce_key);
     parts.rules.master = parts.master;
+    parts.rules.zones = state->zones = zones_new();
     if (!public_url_read(options->public_url, state->arena, &parts.rules.public_url, err)) {
         return false;
     }
@@ -441,6 +443,7 @@ static void free_state(void *ctx)
     dispatcher_free(state->dispatcher);
     vendors_free(state->vendors);
     attachments_free(state->attachments);
+    zones_free(state->zones);
     free(state->from);
     arena_free(state->arena);
     free(state);

@@ -14,6 +14,7 @@
 #include "common/model/rules/mail_provider.h"
 #include "services/dispatcher/routing/vendor_mail.h"
 #include "services/dispatcher/routing/vendors.h"
+#include "services/dispatcher/voice/calls.h"
 #include "stentor/v1/request.pb-c.h"
 
 static const int64_t DAY_US = 86400LL * 1000000;
@@ -62,6 +63,9 @@ static bool check_fields(const Stentor__V1__Rendered *rendered, Error *err)
     if (rendered->content_checksum.len != SHA256_LEN) {
         return error_set(err, ERROR_PERMANENT, "'content_checksum' is not a SHA-256");
     }
+    if (!calls_check(rendered, err)) {
+        return false;
+    }
     return sealed_check(rendered->address, "address", err) &&
            sealed_check(rendered->content, "content", err);
 }
@@ -88,7 +92,9 @@ static bool read_key(Job *job, int64_t now_us, Error *err)
         .attempt = (int32_t)job->rendered->attempt,
         .tenant = str_from(meta->tenant),
         // A mail that an operator resends is sent, whatever a callback proved before.
-        .retry = job->rendered->attempt > 1 && job->rendered->resends == 0,
+        // One that is for a call without an answer is for nothing else.
+        .retry = (job->rendered->attempt > 1 && job->rendered->resends == 0) ||
+                 job->rendered->after_call > 0,
     };
     job->key = key;
     job->row_key = key;
@@ -554,6 +560,9 @@ static bool make_message(Job *job, const JobOpening *opening, const BodyPrefix *
     if (!has_vendor(job, opening, to->address, &wait)) {
         return !wait;
     }
+    if (calls_wait_for_morning(job, opening)) {
+        return true;
+    }
     job->mail.to = arena_str(job->delivery->arena, str_from(to->address));
     job->mail.content = vendor_mail_message(job, content);
     if (job->rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_INAPP &&
@@ -719,6 +728,13 @@ void job_decide(Job *job, const char *reason_code, const char *reason, int64_t n
     job->row.unknown_count = unknown_count;
 }
 
+// [0, 1) from the attempt's name: retries of many mails spread, and the same attempt always gets
+// the same time.
+static double jitter_of(const Job *job)
+{
+    return (double)(str_hash(job->name) >> 11) / 9007199254740992.0;
+}
+
 static void defer(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us)
 {
     // Busy servers and greylisting end within a day and use no rung until then; a server that
@@ -731,12 +747,10 @@ static void defer(Job *job, const JobRules *rules, const SendResult *result, int
     const Ladder own = ladder_of(job, rules);
     const Ladder *ladder = &own;
     uint32_t rung = free && used >= ladder->count && used > 0 ? ladder->count - 1 : used;
-    // [0, 1) from the attempt's name: retries of many mails spread, and the same attempt always
-    // gets the same time.
-    double jitter = (double)(str_hash(job->name) >> 11) / 9007199254740992.0;
     bool more =
         job->rendered->attempt < JOB_ATTEMPTS_MAX &&
-        ladder_next(ladder, rung, now_us, result->retry_after_ms, jitter, &job->row.due_at_us);
+        ladder_next(
+            ladder, rung, now_us, result->retry_after_ms, jitter_of(job), &job->row.due_at_us);
     job->row.state = more ? LEDGER_DEFERRED : LEDGER_FAILED;
     job->row.rung = (int32_t)(more && !free ? used + 1 : used);
 }
@@ -751,6 +765,14 @@ void job_defer(Job *job, const SendResult *result, int64_t due_us, const char *s
     job->row.next_step = str_from(step);
 }
 
+static void note_next_call(Job *job, const JobRules *rules, int64_t now_us)
+{
+    Ladder ladder = ladder_of(job, rules);
+    if (rules->public_url.len > 0) { // without one nothing is heard of a call
+        calls_plan_next(job, &ladder, jitter_of(job), now_us);
+    }
+}
+
 void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int64_t now_us)
 {
     LedgerRow *row = &job->row;
@@ -762,6 +784,7 @@ void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int6
     switch (result->reply) {
     case REPLY_ACCEPTED:
         row->state = LEDGER_SENT;
+        note_next_call(job, rules, now_us);
         break;
     case REPLY_TERMINAL:
     case REPLY_BAD_ADDRESS:

@@ -9,6 +9,7 @@
 #include "common/codec/seal.h"
 #include "common/mime/mime.h"
 #include "common/model/rules/ladder.h"
+#include "common/model/rules/quiet_hours.h"
 #include "common/routing/routes.h"
 #include "services/dispatcher/attachments/attachments.h"
 #include "services/dispatcher/directory.h"
@@ -89,6 +90,7 @@ typedef struct JobRules {
     Str public_url; // below it vendors report each attempt; empty: they are given no address
     const MasterKey *master; // of the capabilities in it
     HashKeys hash_keys;      // of addresses: common/codec/hash.h
+    Zones *zones;            // of quiet hours; NULL: none hold
 } JobRules;
 
 // "<notification id>/<attempt>" in `space`.

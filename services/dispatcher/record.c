@@ -185,6 +185,10 @@ static void publish_unrecorded(Job *job, const Error *err)
         "lists it)",
         log_str("notification", job->key->notification_id), log_str("tenant", job->key->tenant),
         log_int("attempt", job->key->attempt), log_error(err));
+    if (job->row.state == LEDGER_SENT) {
+        job->row.due_at_us = 0; // no next call without the row that decides about it
+        job->row.rung = -1;
+    }
     if (outcomes_move(job, JOB_RECORDED)) {
         finish(job);
     }

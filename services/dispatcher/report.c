@@ -11,6 +11,7 @@
 #include "common/model/calling_prefix.h"
 #include "common/vendor/vendor_api.h"
 #include "services/dispatcher/vendor/smtp/smtp_reply.h"
+#include "services/dispatcher/voice/calls.h"
 #include "stentor/v1/deferred.pb-c.h"
 
 // What a mail carries of its earlier attempts.
@@ -242,6 +243,9 @@ static bool emit_deferred(Job *job, Error *err)
     next.rung = (uint32_t)(job->row.rung < 0 ? 0 : job->row.rung);
     carry_attempts(job, &next);
     carry_route(job, &next);
+    if (job->row.state == LEDGER_SENT) {
+        calls_follow(job, &next);
+    }
     char event_id[EVENT_ID_SIZE];
     char rendered_id[EVENT_ID_SIZE];
     const char *number = arena_printf(arena, "%u", next.attempt);
@@ -317,7 +321,8 @@ bool report(Job *job, Error *ret_verdict, Error *err)
     error_clear(ret_verdict);
     switch (job->row.state) {
     case LEDGER_SENT:
-        return emit_status(job, STATUS_SENT, err);
+        return emit_status(job, STATUS_SENT, err) &&
+               (!calls_are_planned(job) || emit_deferred(job, err));
     case LEDGER_FAILED:
         return report_failed(job, ret_verdict, err);
     case LEDGER_DEFERRED:

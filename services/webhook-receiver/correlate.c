@@ -103,7 +103,8 @@ bool correlate_is_late(const CallbackEvent *event, const CallbackOrigin *origin,
     int64_t age_us = now_us - event_time(event, origin);
     bool timeless = event->at_us == 0 && !origin->is_mail;
     return event->notification_id.len == 0 || timeless ||
-           age_us > CORRELATE_LATE_S * INT64_C(1000000);
+           age_us > CORRELATE_LATE_S * INT64_C(1000000) ||
+           callback_is_unanswered(origin->channel, event->reason_code);
 }
 
 static Stentor__V1__Meta *make_meta(

@@ -48,8 +48,10 @@ typedef struct CallbackOrigin {
 // What the URL says of an event that names nothing itself.
 void correlate_name(CallbackEvent *event, const CallbackOrigin *origin);
 
-// May STATUS have forgotten an earlier copy of it by now, or does it name no notification? Of an
-// event without a time of its own it is not known: it may be a copy that was captured days ago.
+// Is it the dispatcher that publishes it? STATUS may have forgotten an earlier copy of it by now
+// (of an event without a time of its own it is not known: it may be a copy that was captured days
+// ago), it names no notification, or it is a call that was not answered, after which another may
+// follow.
 bool correlate_is_late(const CallbackEvent *event, const CallbackOrigin *origin, int64_t now_us);
 
 // The STATUS event of one vendor event. Pure; all of it lives in `arena`.

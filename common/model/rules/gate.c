@@ -319,5 +319,10 @@ GateDecision gate_decide(const GateCase *c)
     if (turn_us > 0 && (too_far || c->tenant->over_limit == OVER_LIMIT_SUPPRESS)) {
         return (GateDecision){.verdict = GATE_SUPPRESS, .reason = GATE_RATE_LIMIT};
     }
-    return decide_time(c, turn_us);
+    GateDecision decision = decide_time(c, turn_us);
+    if (decision.verdict != GATE_SUPPRESS) {
+        decision.quiet = quiet_hours_of(c);
+        decision.zone = zone_of(c);
+    }
+    return decision;
 }

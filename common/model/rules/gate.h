@@ -117,6 +117,9 @@ typedef struct GateDecision {
     GateVerdict verdict;
     GateReason reason;
     int64_t until_us; // of GATE_DEFER and GATE_GATHER
+    // What held for it, unless it is suppressed: for what is tried again later. No zone: UTC.
+    QuietHours quiet;
+    const Zone *zone;
 } GateDecision;
 
 // The reason_code of the status event: "tenant_suspended", "quiet_hours" ...; "" for none and for

@@ -10,6 +10,13 @@ Ladder ladder_default(void)
     return (Ladder){.rung_s = {300, 900, 3600, 4 * 3600, 12 * 3600}, .count = 5};
 }
 
+static Ladder default_of(Channel channel)
+{
+    // A busy telephone is free again soon, and a call long after its occasion only disturbs.
+    const Ladder voice = {.rung_s = {120, 600}, .count = 2};
+    return channel == CHANNEL_VOICE ? voice : ladder_default();
+}
+
 bool ladder_parse(Str text, Ladder *ret)
 {
     Ladder ladder = {.count = 0};
@@ -69,7 +76,7 @@ bool ladders_parse(Str text, Ladders *ret, Error *err)
         return refuse("no ladder", text, err);
     }
     for (int channel = 0; channel < CHANNEL_COUNT; channel++) {
-        ladders.of[channel] = all;
+        ladders.of[channel] = single ? all : default_of((Channel)channel);
     }
     Str entry;
     while (!single && str_split(&text, ';', &entry)) {

@@ -24,8 +24,8 @@ typedef struct Ladders {
 } Ladders;
 
 // "300,900,3600" for every channel, or "email=300,900;sms=60,120"; channels that are not named have
-// the default ladder. ERROR_CONFIG says what is wrong and what is expected, without the option's
-// name.
+// the default ladder, voice 2 min and 10 min. ERROR_CONFIG says what is wrong and what is expected,
+// without the option's name.
 bool ladders_parse(Str text, Ladders *ret, Error *err);
 // Never NULL: a value outside the enumeration has that of a channel that is not named.
 const Ladder *ladders_of(const Ladders *ladders, Channel channel);

@@ -12,8 +12,8 @@ static const CallbackKind KINDS[] = {
     {"completed", "machine", STATUS_DELIVERED, OUTCOME_DELIVERED, "voicemail",   SUPPRESSION_NONE},
     {"completed", "fax",     STATUS_FAILED,    OUTCOME_FAILED,    "fax",         SUPPRESSION_NONE},
     {"completed", NULL,      STATUS_DELIVERED, OUTCOME_DELIVERED, "",            SUPPRESSION_NONE},
-    {"busy",      NULL,      STATUS_FAILED,    OUTCOME_FAILED,    "busy",        SUPPRESSION_NONE},
-    {"no-answer", NULL,      STATUS_FAILED,    OUTCOME_FAILED,    "no_answer",   SUPPRESSION_NONE},
+    {"busy",      NULL,      STATUS_FAILED,    OUTCOME_FAILED,    CALLBACK_BUSY, SUPPRESSION_NONE},
+    {"no-answer", NULL,      STATUS_FAILED,    OUTCOME_FAILED,    CALLBACK_NO_ANSWER, SUPPRESSION_NONE},
     {"canceled",  NULL,      STATUS_FAILED,    OUTCOME_FAILED,    "canceled",    SUPPRESSION_NONE},
     // By the SIP code.
     {"failed",    "404",     STATUS_BOUNCED,   OUTCOME_BOUNCE,    "hard_bounce", SUPPRESSION_INVALID_ADDRESS},

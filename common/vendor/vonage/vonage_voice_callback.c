@@ -20,9 +20,9 @@ static const CallbackKind KINDS[] = {
     {"human",      NULL,  STATUS_DELIVERED, OUTCOME_DELIVERED, "",            SUPPRESSION_NONE},
     {"machine",    NULL,  STATUS_DELIVERED, OUTCOME_DELIVERED, "voicemail",   SUPPRESSION_NONE},
     {"completed",  NULL,  STATUS_DELIVERED, OUTCOME_DELIVERED, "",            SUPPRESSION_NONE},
-    {"busy",       NULL,  STATUS_FAILED,    OUTCOME_FAILED,    "busy",        SUPPRESSION_NONE},
-    {"timeout",    NULL,  STATUS_FAILED,    OUTCOME_FAILED,    "no_answer",   SUPPRESSION_NONE},
-    {"unanswered", NULL,  STATUS_FAILED,    OUTCOME_FAILED,    "no_answer",   SUPPRESSION_NONE},
+    {"busy",       NULL,  STATUS_FAILED,    OUTCOME_FAILED,    CALLBACK_BUSY, SUPPRESSION_NONE},
+    {"timeout",    NULL,  STATUS_FAILED,    OUTCOME_FAILED,    CALLBACK_NO_ANSWER, SUPPRESSION_NONE},
+    {"unanswered", NULL,  STATUS_FAILED,    OUTCOME_FAILED,    CALLBACK_NO_ANSWER, SUPPRESSION_NONE},
     {"cancelled",  NULL,  STATUS_FAILED,    OUTCOME_FAILED,    "canceled",    SUPPRESSION_NONE},
     {"rejected",   NULL,  STATUS_FAILED,    OUTCOME_FAILED,    "rejected",    SUPPRESSION_NONE},
     // By the SIP code.

@@ -3,8 +3,11 @@
 
 #include "common/base/clock.h"
 #include "common/base/crash.h"
+#include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/bus/events/status_event.h"
+#include "common/vendor/vendor_callback.h"
+#include "services/dispatcher/ledger/ledger_calls.h"
 #include "services/dispatcher/ledger/ledger_events.h"
 
 enum { WAIT_MIN_MS = 1000, WAIT_MAX_MS = 60000, FOREIGN_LOG_US = 60000000 };
@@ -15,6 +18,9 @@ typedef struct Late {
     LateEvent *events;
     size_t count;
     int statement;
+    int unanswered; // the statement about calls without an answer; -1: there are none
+    size_t *calls;  // which events they are
+    bool *again;    // of each event: another call follows
 } Late;
 
 // ---- one event ----
@@ -70,7 +76,8 @@ static void wait_for_its_mail(Dispatcher *dispatcher, const LateEvent *event)
 }
 
 // A vendor's report names no attempt on STATUS (common/history ranks it above all of ours).
-static bool publish(const LateEvent *event, Str notification_id, Error *err)
+// again: of a call without an answer, which another one follows: so it is no end.
+static bool publish(const LateEvent *event, Str notification_id, bool again, Error *err)
 {
     Stentor__V1__NotificationStatus *status = event->status;
     Arena *arena = event->delivery->arena;
@@ -80,6 +87,10 @@ static bool publish(const LateEvent *event, Str notification_id, Error *err)
     status->unpublished = false;
     bool untimed = status->untimed;
     status->untimed = false;
+    if (again) {
+        status->status = STENTOR__V1__STATUS__STATUS_SENDING;
+        status->attempt->outcome = STENTOR__V1__OUTCOME__OUTCOME_REJECTED_RETRYABLE;
+    }
     if (status->attempt != NULL) {
         status->attempt->number = 0;
     }
@@ -122,11 +133,21 @@ static bool take(const Late *late, const LedgerLate *found)
         delivery_settle(event->delivery, NULL);
         return false;
     }
-    if (!publish(event, found->notification_id, &err)) {
-        delivery_settle(event->delivery, &err);
+    bool again = late->again[found->index];
+    bool published = publish(event, found->notification_id, again, &err);
+    if (!published || again) {
+        delivery_settle(event->delivery, published ? NULL : &err);
         return false;
     }
     return true;
+}
+
+static void note_again(const Late *late, DbTxn *txn)
+{
+    const PGresult *res = late->unanswered >= 0 ? db_txn_result(txn, late->unanswered) : NULL;
+    for (int n = 0; res != NULL && n < db_rows(res); n++) {
+        late->again[late->calls[ledger_unanswered(res, (size_t)n)]] = true;
+    }
 }
 
 static void on_found(void *ctx, DbTxn *txn, const Error *err)
@@ -138,6 +159,7 @@ static void on_found(void *ctx, DbTxn *txn, const Error *err)
     }
     CRASH_POINT("dispatcher.late_noted");
     const PGresult *res = db_txn_result(txn, late->statement);
+    note_again(late, txn);
     LateEvent *known = arena_array(late->events[0].delivery->arena, late->count, sizeof *known);
     size_t count = 0;
     for (int n = 0; n < db_rows(res); n++) {
@@ -159,6 +181,49 @@ int64_t late_noted_us(const Stentor__V1__NotificationStatus *status)
     }
     (void)id_parse(str_from(status->meta->notification_id), "ntf_", &created_ms);
     return created_ms * 1000;
+}
+
+// Of a call whose attempt is named; the same transaction notes the event, so both happen or none.
+static bool read_call(const Stentor__V1__NotificationStatus *status, LedgerCall *ret)
+{
+    const Stentor__V1__Attempt *attempt = status->attempt;
+    int64_t created_ms = 0;
+    if (!callback_is_unanswered((Channel)status->channel, status->reason_code) || attempt == NULL ||
+        attempt->number == 0 || attempt->number > JOB_ATTEMPTS_MAX ||
+        !id_parse(str_from(status->meta->notification_id), "ntf_", &created_ms)) {
+        return false;
+    }
+    *ret = (LedgerCall){
+        .key =
+            {
+                .created_at_us = created_ms * 1000,
+                .notification_id = str_from(status->meta->notification_id),
+                .attempt = (int32_t)attempt->number,
+                .tenant = str_from(status->meta->tenant),
+            },
+        .vendor = str_from(attempt->vendor),
+        .reason = str_from(status->reason_code),
+        .reply = str_from(attempt->text),
+    };
+    return true;
+}
+
+static void add_unanswered(Late *late, DbTxn *txn, Arena *arena)
+{
+    LedgerCall *calls = arena_array(db_txn_arena(txn), late->count, sizeof *calls);
+    size_t count = 0;
+    late->unanswered = -1;
+    late->calls = arena_array(arena, late->count, sizeof *late->calls);
+    late->again = arena_array(arena, late->count, sizeof *late->again);
+    for (size_t i = 0; i < late->count; i++) {
+        late->again[i] = false;
+        if (read_call(late->events[i].status, &calls[count])) {
+            late->calls[count++] = i;
+        }
+    }
+    if (count > 0) {
+        late->unanswered = ledger_add_unanswered(txn, calls, count);
+    }
 }
 
 // Killed after the commit: the message comes again, its note has its own sequence, and it is
@@ -185,5 +250,6 @@ void late_batch(Dispatcher *dispatcher, const LateEvent *events, size_t count)
         };
     }
     late->statement = ledger_add_late(txn, asked, count);
+    add_unanswered(late, txn, arena);
     db_txn_submit(txn, on_found, late);
 }

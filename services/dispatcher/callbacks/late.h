@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vendors' events that STATUS has not got: they are so old that the log may have forgotten an
-// earlier copy, or they name no notification. Each is found by its vendor's message id, published
-// unless it came before within a week, and goes on as a proof. A mail is in the ledger under its
-// vendor's id as soon as its outcome is recorded, so an event that comes before that waits.
+// earlier copy, they name no notification, or they are of calls that were not answered. Each is
+// found by its vendor's message id, published unless it came before within a week, and goes on as a
+// proof. A mail is in the ledger under its vendor's id as soon as its outcome is recorded, so an
+// event that comes before that waits.
 #pragma once
 
 #include "services/dispatcher/dispatcher_internal.h"

@@ -45,8 +45,9 @@ static const DbStatement claim_statement = {
 };
 
 // The same for a batch with retries in it, which first look for an earlier attempt that was settled
-// as sent. Then nothing is inserted, and that attempt's row is read. It is a separate statement
-// because the look-up costs 5 us a mail.
+// as sent, or is a call that was not reported to be without an answer (due_at). Then nothing is
+// inserted, and that attempt's row is read. It is a separate statement because the look-up costs 5
+// us a mail.
 static const DbStatement claim_retries_statement = {
     "dispatch_claim_retries",
     CLAIM(
@@ -56,7 +57,8 @@ static const DbStatement claim_retries_statement = {
         " attempt, tenant_id, vendor, credential, vendor_key, retry, n)"
         " LEFT JOIN LATERAL (SELECT x.attempt FROM dispatcher.ledger x"
         "  WHERE w.retry AND x.created_at = w.created_at AND x.notification_id = w.notification_id"
-        "    AND x.attempt < w.attempt AND x.settled_at IS NOT NULL AND x.state = 'sent'"
+        "    AND x.attempt < w.attempt AND x.state = 'sent'"
+        "    AND (x.settled_at IS NOT NULL OR x.due_at IS NOT NULL)"
         "  ORDER BY x.attempt DESC LIMIT 1) s ON true",
         " WHERE settled IS NULL", "IN (w.attempt, w.settled) ORDER BY x.attempt DESC"),
 };

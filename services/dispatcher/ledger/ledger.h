@@ -2,7 +2,8 @@
 // The send ledger's statements (dispatcher.ledger): claim before, outcome after, a batch at a time.
 // No decisions here: the dispatcher decides what a conflict means. Law: a row moves claimed -> sent
 // | deferred | failed | parked once, and only its owner moves it; a row whose outcome is then
-// unknown may move once more, to sent, when a vendor's callback settles it (ledger_settle.h). Every
+// unknown may move once more, to sent, when a vendor's callback settles it (ledger_settle.h), and a
+// call from sent to deferred, when it was not answered (ledger_calls.h). Every
 // statement finds its rows through the primary key (ON CONFLICT), so no plan can turn into a scan
 // while the table grows.
 //
@@ -11,6 +12,7 @@
 // - vendor: at which the mail is, from the claim on. NULL in an outcome: decided here, nothing was
 //   sent; code is our reason_code, reply its text. NULL in a claim: it leads to such an outcome, or
 //   it is of a release that knew "smtp" only
+// - rung, due_at, sent: of a call, as of one that is deferred, for the case that it is not answered
 // - rung, failed: NULL when the vendor refused for good, or when a policy decided here
 #pragma once
 
@@ -32,7 +34,9 @@ typedef struct LedgerKey {
     Str notification_id;
     int32_t attempt;
     Str tenant;
-    bool retry; // its claim first looks for an earlier attempt that was settled as sent
+    // Its claim first looks for an earlier attempt that was settled as sent, or is a call that is
+    // not known to be without an answer.
+    bool retry;
 } LedgerKey;
 
 // Where a claim's mail goes.
@@ -46,7 +50,7 @@ typedef struct LedgerRow {
     LedgerState state;
     int64_t claimed_at_us;
     int64_t finished_at_us;
-    int64_t due_at_us; // deferred
+    int64_t due_at_us; // deferred; sent, of a call: when another one follows if it was not answered
     int32_t rung;      // -1: NULL
     int32_t unknown_count;
     Str vendor, vendor_message_id, code, enhanced, reply; // empty: NULL

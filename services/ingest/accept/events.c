@@ -120,6 +120,22 @@ static Stentor__V1__Retries *make_retries(Building *b)
     return retries;
 }
 
+// Only a call is begun again long after it was sent, when its recipient did not answer.
+static void add_quiet_hours(const Building *b, Stentor__V1__NotificationRequest *event)
+{
+    const GateDecision *decision = &b->acceptance->decision;
+    if (b->request->channel != CHANNEL_VOICE ||
+        decision->quiet.start_minute == decision->quiet.end_minute) {
+        return;
+    }
+    Stentor__V1__QuietHours *quiet = arena_alloc(b->arena, sizeof *quiet);
+    stentor__v1__quiet_hours__init(quiet);
+    quiet->start_minute = (uint32_t)decision->quiet.start_minute;
+    quiet->end_minute = (uint32_t)decision->quiet.end_minute;
+    event->quiet_hours = quiet;
+    event->quiet_zone = pb_borrow(decision->zone != NULL ? zone_name(decision->zone) : "");
+}
+
 static bool build_request(
     Building *b, Stentor__V1__Meta *meta, Stentor__V1__NotificationRequest *event, Error *err)
 {
@@ -150,6 +166,7 @@ static bool build_request(
     event->consent_source = pb_text(b->arena, r->consent_source);
     event->consent_at_us = r->consent_at_us;
     event->retries = make_retries(b);
+    add_quiet_hours(b, event);
     Str variables = r->variables.len > 0 ? r->variables : STR("{}");
     event->variables = seal(a->key, a->tenant, b->id, "variables", variables, b->arena);
     return seal_mail(b, &event->mail, err) && seal_address(b, &event->address, err);

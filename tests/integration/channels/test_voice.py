@@ -5,6 +5,7 @@ import json
 import urllib.parse
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from tests.harness import phone
 from tests.harness.pipeline import TENANT
@@ -61,12 +62,50 @@ def test_a_report_that_twilios_own_library_signed_is_taken(world):
     assert world.pipeline.status(notification, wait="delivered")["status"] == "delivered"
 
 
+def calls_to(world, number):
+    return [call for call in list(world.twilio.mails) if call.to == [number]]
+
+
+def test_who_is_busy_is_called_again_and_who_answered_is_not(world):
+    numbers = [world.number() for _ in range(3)]
+    answered, busy, never = (world.sent(to=number) for number in numbers)
+    first = [calls_to(world, number)[0] for number in numbers]
+    world.reported(world.twilio, first[0], "delivered")
+    assert world.report(world.twilio, first[1], "busy")[0] == 200
+    assert world.report(world.twilio, first[2], "busy")[0] == 200
+    for notification in (busy, never):
+        world.routing.wait_rows(notification, (1, "twilio_voice", "deferred", 0))
+        assert world.pipeline.status(notification)["status"] in ("sent", "sending"), "it is no end"
+    assert world.report(world.twilio, first[1], "busy")[0] == 200, "a repeat changes nothing"
+
+    wait_until(lambda: len(calls_to(world, numbers[1])) == len(calls_to(world, numbers[2])) == 2, 40, "the second calls")
+    again = calls_to(world, numbers[1])[1]
+    assert again.text == first[1].text and again.report_to != first[1].report_to
+    world.routing.wait_rows(busy, (1, "twilio_voice", "deferred", 0), (2, "twilio_voice", "sent", 0))
+    world.reported(world.twilio, again, "voicemail")
+    shown = world.pipeline.status(busy, wait="delivered")
+    assert (shown["status"], shown["reason_code"]) == ("delivered", "voicemail"), shown
+
+    assert world.report(world.twilio, calls_to(world, numbers[2])[1], "no_answer")[0] == 200
+    wait_until(lambda: len(calls_to(world, numbers[2])) == 3, 40, "the third call")
+    world.routing.wait_rows(never, (1, "twilio_voice", "deferred", 0), (2, "twilio_voice", "deferred", 0), (3, "twilio_voice", "sent", 0))
+    waiting = world.attempt(never, "sending")
+    assert (waiting.reason_code, waiting.attempt.outcome) == ("no_answer", world.routing.types.OUTCOME_REJECTED_RETRYABLE)
+    assert world.report(world.twilio, calls_to(world, numbers[2])[2], "no_answer")[0] == 200
+    shown = world.pipeline.status(never, wait="failed")
+    assert (shown["status"], shown["reason_code"]) == ("failed", "no_answer"), shown
+
+    # By now the next calls of those that were answered were due.
+    assert world.routing.rows(answered) == [(1, "twilio_voice", "sent", 0)] and len(calls_to(world, numbers[0])) == 1
+    assert len(calls_to(world, numbers[1])) == 2 and world.pipeline.status(answered)["status"] == "delivered"
+
+
 def test_a_number_that_is_none_is_suppressed(world):
     number = world.number()
     notification = world.sent(to=number)
     world.reported(world.twilio, world.twilio.mails[-1], "bounced")
     assert world.pipeline.status(notification, wait="bounced")["status"] == "bounced"
-    wait_until(lambda: number[-2:] in world.cli("suppress", "list", "--channel", "voice"), 20, "the suppression of the number")
+    wait_until(lambda: "invalid_address" in world.cli("suppress", "list", "--channel", "voice"), 20, "the suppression of the number")
     assert world.pipeline.status(world.accepted(to=number), wait="suppressed")["status"] == "suppressed"
     refused = world.number()
     world.twilio.rejected.add(refused)
@@ -93,8 +132,8 @@ def test_a_report_settles_a_call_whose_answer_never_came(world):
 
 
 def test_vonage_calls_where_its_route_says(world):
-    """The last of the file: from here on there are two vendors."""
-    vonage = world.vendor("vonage_voice")
+    """From here on there are two vendors."""
+    vonage = world.vonage = world.vendor("vonage_voice")
     world.cli("route", "put", "austria", "--channel", "voice", "--country", "AT", "--vendor", "vonage_voice")
 
     def calls():
@@ -116,3 +155,19 @@ def test_vonage_calls_where_its_route_says(world):
     assert world.report(vonage, call, "completed")[0] == 200
     shown = world.pipeline.status(notification, wait="delivered")
     assert (shown["status"], shown["reason_code"]) == ("delivered", "voicemail"), shown
+
+
+def test_vonages_tokens_are_those_of_its_own_libraries(world):
+    """By the package with which @vonage/jwt signs and checks."""
+    phone.installed()
+    notification = world.sent(to="+436641234568")
+    call = world.vonage.mails[-1]
+    public = serialization.load_pem_private_key(world.vonage.secret.encode(), None).public_key()
+    pem = public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo).decode()
+    claims = phone.verified(pem, call.request.headers["authorization"].removeprefix("Bearer "))
+    assert claims["application_id"] == world.vonage.key_id and claims["exp"] - claims["iat"] == 300
+    body = voice.vonage_event(call, "delivered")
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {phone.vonage(world.vonage.signer.key, body)}"}
+    assert world.call(call.report_to, Callback(headers, body + b" "))[0] == 401
+    assert world.call(call.report_to, Callback(headers, body))[0] == 200
+    assert world.pipeline.status(notification, wait="delivered")["status"] == "delivered"

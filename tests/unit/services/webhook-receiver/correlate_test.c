@@ -100,6 +100,26 @@ static void the_id_comes_from_the_vendors_event_so_that_a_repeat_is_one(void **s
     arena_free(arena);
 }
 
+// Whether another call follows is in the ledger.
+static void a_call_without_an_answer_is_for_the_dispatcher_to_publish(void **state)
+{
+    (void)state;
+    CallbackOrigin origin = ORIGIN;
+    int64_t now_us = origin.received_at_us;
+    CallbackEvent event = bounce("e1");
+    event.notification_id = STR(NTF);
+    event.at_us = now_us;
+    assert_false(correlate_is_late(&event, &origin, now_us));
+    static const char *const reasons[] = {"busy", "no_answer", "rejected", ""};
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+        event.reason_code = reasons[i];
+        origin.channel = CHANNEL_VOICE;
+        assert_int_equal(correlate_is_late(&event, &origin, now_us), i < 2);
+        origin.channel = CHANNEL_SMS;
+        assert_false(correlate_is_late(&event, &origin, now_us));
+    }
+}
+
 static const char *status_id(CallbackEvent event, CallbackOrigin origin, Arena *arena)
 {
     return correlate_status(&event, &origin, arena)->meta->event_id;
@@ -281,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_event_becomes_the_status_of_its_notification),
         cmocka_unit_test(the_url_names_what_the_event_does_not),
+        cmocka_unit_test(a_call_without_an_answer_is_for_the_dispatcher_to_publish),
         cmocka_unit_test(the_id_comes_from_the_vendors_event_so_that_a_repeat_is_one),
         cmocka_unit_test(of_other_vendors_message_time_and_kind_make_the_event),
         cmocka_unit_test(an_event_without_a_time_is_known_by_its_place),

@@ -369,6 +369,20 @@ static void the_recipients_own_quiet_hours_and_zone_win(void **state)
     expect(f, GATE_GO, GATE_NO_REASON, NULL);
 }
 
+// For what is tried again after it was accepted.
+static void a_decision_names_the_quiet_hours_that_held(void **state)
+{
+    Fixture *f = *state;
+    f->tenant.quiet_hours = (QuietHours){1320, 420};
+    f->tenant.zone = zone_named(f->zones, "Asia/Tokyo");
+    GateDecision decision = gate_decide(&f->facts);
+    assert_int_equal(decision.quiet.start_minute, 1320);
+    assert_string_equal(zone_name(decision.zone), "Asia/Tokyo");
+    f->facts.category = CATEGORY_SECURITY;
+    decision = gate_decide(&f->facts);
+    assert_int_equal(decision.quiet.start_minute, decision.quiet.end_minute);
+}
+
 static void what_is_scheduled_into_the_night_waits_for_the_morning(void **state)
 {
     Fixture *f = *state;
@@ -574,6 +588,7 @@ int main(void)
         TEST(what_one_of_an_addresss_owners_refuses_is_refused),
         TEST(the_more_specific_word_wins),
         TEST(the_recipients_own_quiet_hours_and_zone_win),
+        TEST(a_decision_names_the_quiet_hours_that_held),
         TEST(what_is_scheduled_into_the_night_waits_for_the_morning),
         TEST(over_the_limit_it_waits_for_its_turn_or_is_suppressed),
         TEST(a_limit_of_a_channel_counts_beside_the_others),

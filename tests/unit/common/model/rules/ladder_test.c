@@ -89,7 +89,10 @@ static void each_channel_has_its_own_ladder_and_the_others_the_default(void **st
     assert_int_equal(ladders_of(&ladders, CHANNEL_EMAIL)->rung_s[1], 900);
     assert_int_equal(ladders_of(&ladders, CHANNEL_SMS)->count, 1);
     assert_int_equal(ladders_of(&ladders, CHANNEL_SMS)->rung_s[0], 60);
-    assert_int_equal(ladders_of(&ladders, CHANNEL_VOICE)->count, ladder_default().count);
+    assert_int_equal(ladders_of(&ladders, CHANNEL_PUSH)->count, ladder_default().count);
+    assert_int_equal(ladders_of(&ladders, CHANNEL_VOICE)->count, 2);
+    assert_int_equal(ladders_of(&ladders, CHANNEL_VOICE)->rung_s[0], 120);
+    assert_int_equal(ladders_of(&ladders, CHANNEL_VOICE)->rung_s[1], 600);
     assert_int_equal(ladders_of(&ladders, CHANNEL_COUNT)->count, ladder_default().count);
     assert_true(ladders_parse(STR("7,8,9"), &ladders, NULL));
     assert_int_equal(ladders_of(&ladders, CHANNEL_EMAIL)->count, 3);

@@ -106,6 +106,30 @@ static void a_request_for_now_goes_to_its_lane(void **state)
     assert_int_equal(event->address_hash.len, ADDRESS_HASH_LEN);
 }
 
+static const Stentor__V1__NotificationRequest *build_for(Fixture *f, Channel channel)
+{
+    f->request.channel = channel;
+    build(f);
+    return read_event(f, &stentor__v1__notification_request__descriptor, &f->frames[0]);
+}
+
+static void a_call_carries_its_quiet_hours(void **state)
+{
+    Fixture *f = *state;
+    Zones *zones = zones_new();
+    f->request.to = STR("+4915112345678");
+    assert_null(build_for(f, CHANNEL_VOICE)->quiet_hours);
+    f->decision.quiet = (QuietHours){1320, 420};
+    f->decision.zone = zones_get(zones, STR("Europe/Berlin"), NULL);
+    const Stentor__V1__NotificationRequest *event = build_for(f, CHANNEL_VOICE);
+    assert_int_equal(event->quiet_hours->start_minute, 1320);
+    assert_int_equal(event->quiet_hours->end_minute, 420);
+    assert_string_equal(event->quiet_zone, "Europe/Berlin");
+    assert_null(build_for(f, CHANNEL_SMS)->quiet_hours);
+    f->decision.zone = NULL; // a static fixture
+    zones_free(zones);
+}
+
 // Whatever becomes of the notification itself.
 static void what_supersedes_brings_the_cancellation_before_it(void **state)
 {
@@ -183,7 +207,8 @@ static void a_request_for_later_waits_on_deferred_with_the_request_inside(void *
 {
     Fixture *f = *state;
     f->request.scheduled_for_us = 5000000;
-    f->decision = (GateDecision){GATE_DEFER, GATE_SCHEDULE, 5000000};
+    f->decision =
+        (GateDecision){.verdict = GATE_DEFER, .reason = GATE_SCHEDULE, .until_us = 5000000};
     build(f);
     assert_int_equal(f->frames[0].kind, FRAME_DEFERRED);
     assert_string_equal(f->frames[0].out.subject, "ntf.deferred.schedule.acme");
@@ -211,7 +236,8 @@ static void what_the_gate_puts_off_says_why(void **state)
         {GATE_SCHEDULE, "ntf.deferred.schedule.acme", ""},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        f->decision = (GateDecision){GATE_DEFER, CASES[i].reason, 9000000};
+        f->decision =
+            (GateDecision){.verdict = GATE_DEFER, .reason = CASES[i].reason, .until_us = 9000000};
         build(f);
         assert_string_equal(f->frames[0].out.subject, CASES[i].subject);
         const Stentor__V1__Deferred *deferred =
@@ -231,7 +257,8 @@ static void what_is_gathered_names_its_window(void **state)
     Fixture *f = *state;
     f->request.recipient_id = STR("rcp_01ARZ3NDEKTSV4RRFFQ69G5FAV");
     f->request.locale = STR("de");
-    f->decision = (GateDecision){GATE_GATHER, GATE_DIGEST, 9000000};
+    f->decision =
+        (GateDecision){.verdict = GATE_GATHER, .reason = GATE_DIGEST, .until_us = 9000000};
     build(f);
     assert_string_equal(f->frames[0].out.subject, "ntf.deferred.digest.acme");
     const Stentor__V1__Deferred *deferred =
@@ -257,7 +284,7 @@ static void what_is_gathered_names_its_window(void **state)
 static void of_what_is_suppressed_there_is_one_status(void **state)
 {
     Fixture *f = *state;
-    f->decision = (GateDecision){GATE_SUPPRESS, GATE_HARD_BOUNCE, 0};
+    f->decision = (GateDecision){.verdict = GATE_SUPPRESS, .reason = GATE_HARD_BOUNCE};
     build(f);
     assert_int_equal(f->frames[0].kind, FRAME_STATUS);
     assert_string_equal(f->frames[0].out.subject, "ntf.status.acme.email.suppressed");
@@ -325,6 +352,7 @@ static void frames_cut_anywhere_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_call_carries_its_quiet_hours, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             what_supersedes_brings_the_cancellation_before_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_request_for_now_goes_to_its_lane, set_up, tear_down),
