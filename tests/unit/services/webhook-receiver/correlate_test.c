@@ -57,6 +57,27 @@ static void an_event_becomes_the_status_of_its_notification(void **state)
     assert_string_equal(status->attempt->enhanced_code, "5.1.1");
     assert_int_equal(status->attempt->outcome, OUTCOME_BOUNCE);
     assert_int_equal(status->attempt->number, 0);
+    assert_int_equal(status->attempt->of_attempt, 0);
+    arena_free(arena);
+}
+
+static void what_it_costs_is_of_the_attempt_that_the_event_names(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    CallbackEvent event = bounce("e1");
+    event.attempt = 3;
+    event.segments = 2;
+    event.cost_micros = 15000;
+    event.currency = STR("USD");
+    event.price_category = STR("utility");
+    const Stentor__V1__NotificationStatus *status = correlate_status(&event, &ORIGIN, arena);
+    assert_int_equal(status->attempt->number, 0);
+    assert_int_equal(status->attempt->of_attempt, 3);
+    assert_int_equal(status->attempt->segments, 2);
+    assert_int_equal(status->attempt->cost_micros, 15000);
+    assert_string_equal(status->attempt->currency, "USD");
+    assert_string_equal(status->attempt->price_category, "utility");
     arena_free(arena);
 }
 
@@ -300,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_event_becomes_the_status_of_its_notification),
+        cmocka_unit_test(what_it_costs_is_of_the_attempt_that_the_event_names),
         cmocka_unit_test(the_url_names_what_the_event_does_not),
         cmocka_unit_test(a_call_without_an_answer_is_for_the_dispatcher_to_publish),
         cmocka_unit_test(the_id_comes_from_the_vendors_event_so_that_a_repeat_is_one),
