@@ -18,12 +18,12 @@ NUMBER = "+4915112345678"
 class World:
     """A pipeline whose only vendor of mail is SMTP; vendors of `channel` come with vendor()."""
 
-    def __init__(self, channel="sms"):
+    def __init__(self, channel="sms", voice_ladder="5,5", **pipeline):
         self.channel = channel
-        self.pipeline = Pipeline()
+        self.pipeline = Pipeline(**pipeline)
         self.public_url = f"http://127.0.0.1:{self.pipeline.api_port}"
         self.pipeline.extra = routing.options(
-            self.pipeline, STENTOR_VENDOR_CALL_MS=2500, STENTOR_VENDOR_CONNECT_MS=2000, STENTOR_RETRY_LADDER="email=2,4;sms=1,1;whatsapp=1,1;voice=5,5",
+            self.pipeline, STENTOR_VENDOR_CALL_MS=2500, STENTOR_VENDOR_CONNECT_MS=2000, STENTOR_RETRY_LADDER=f"email=2,4;sms=1,1;whatsapp=1,1;voice={voice_ladder}",
             STENTOR_RENDERER_PUBLIC_URL=self.public_url, STENTOR_INGEST_CHANNELS="email")
         self.pipeline.start()
         self.routing = routing.Routing(self.pipeline)
