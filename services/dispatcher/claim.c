@@ -43,7 +43,7 @@ static void begin(Job *job)
     job->mail.ctx = job;
     // That of the stream, which may be lower than the priority's (common/model/rules/fair_share.h).
     job->mail.lane = ((const DispatcherLane *)job->lane)->lane;
-    if (job->decided) {
+    if (job->decided && !calls_may_have_begun(job)) {
         record_add(job, JOB_RECORDING);
     } else if (dispatcher->stopping) {
         record_add(job, JOB_RELEASING);

@@ -767,8 +767,10 @@ void job_defer(Job *job, const SendResult *result, int64_t due_us, const char *s
 
 static void note_next_call(Job *job, const JobRules *rules, int64_t now_us)
 {
-    Ladder ladder = ladder_of(job, rules);
-    if (rules->public_url.len > 0) { // without one nothing is heard of a call
+    // Without a public URL nothing is heard of a call.
+    if (job->rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_VOICE &&
+        rules->public_url.len > 0) {
+        Ladder ladder = ladder_of(job, rules);
         calls_plan_next(job, &ladder, jitter_of(job), now_us);
     }
 }

@@ -41,8 +41,7 @@ void calls_plan_next(Job *job, const Ladder *ladder, double random01, int64_t no
 {
     const Stentor__V1__Rendered *rendered = job->rendered;
     int64_t due_us = 0;
-    bool more = rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_VOICE &&
-                rendered->attempt < JOB_ATTEMPTS_MAX &&
+    bool more = rendered->attempt < JOB_ATTEMPTS_MAX &&
                 ladder_next(ladder, rendered->rung, now_us, 0, random01, &due_us);
     if (more && (rendered->expires_at_us == 0 || due_us < rendered->expires_at_us)) {
         job->row.due_at_us = due_us;
@@ -67,6 +66,12 @@ bool calls_are_planned(const Job *job)
     // Of another channel it is that of an outcome that a proof has overruled.
     return job->rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_VOICE &&
            job->row.due_at_us > 0 && job->row_key->attempt == job->key->attempt;
+}
+
+bool calls_may_have_begun(const Job *job)
+{
+    return job->rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_VOICE && job->route.routed &&
+           job->taken_unknown && job->row.state == LEDGER_DEFERRED;
 }
 
 bool calls_is_answered(const Job *job)

@@ -15,7 +15,11 @@ bool calls_check(const Stentor__V1__Rendered *rendered, Error *err);
 // whatever it waited for. true: the attempt is deferred to their end.
 bool calls_wait_for_morning(Job *job, const JobOpening *opening);
 
-// Of a call that was taken: when another one follows, into job->row. Nothing for other channels.
+// It was to wait for the morning, but the process whose claim this one has taken over may have made
+// the call: a policy decides, as by day.
+bool calls_may_have_begun(const Job *job);
+
+// Of a call that was taken: when another one follows, into job->row.
 void calls_plan_next(Job *job, const Ladder *ladder, double random01, int64_t now_us);
 // That of job->row is this attempt's own, and there is one.
 bool calls_are_planned(const Job *job);
