@@ -86,6 +86,20 @@ void webhook_secret_add(
     }
 }
 
+void webhook_secrets_seal_again(WebhookSubscription *entry, MasterKey *master, Arena *arena)
+{
+    Str tenant = str_from(entry->tenant);
+    DataKey *key = data_key_for_tenant(master, tenant);
+    for (size_t i = 0; i < entry->n_secrets; i++) {
+        Str text = STR_EMPTY;
+        if (webhook_secret_open(key, entry, entry->secrets[i], arena, &text, NULL)) {
+            entry->secrets[i]->secret =
+                seal(key, tenant, str_from(entry->id), SECRET_FIELD, text, arena);
+        }
+    }
+    data_key_free(key);
+}
+
 bool webhook_secret_signs(const Stentor__V1__WebhookSecret *secret, int64_t now_us)
 {
     return secret->not_after_us == 0 || now_us < secret->not_after_us;

@@ -32,6 +32,9 @@ bool webhook_is_filter(Str filter);
 void webhook_secret_add(
     WebhookSubscription *entry, MasterKey *master, int64_t now_us, int64_t overlap_us, Arena *arena,
     char ret[WEBHOOK_SECRET_SIZE]);
+// All of them sealed again, under the current master key: of an entry that is stored anyway, so
+// that the key of before can leave the file. One that does not open stays as it is.
+void webhook_secrets_seal_again(WebhookSubscription *entry, MasterKey *master, Arena *arena);
 // false: it is over.
 bool webhook_secret_signs(const Stentor__V1__WebhookSecret *secret, int64_t now_us);
 // Its text, in `arena`. `key` is the tenant's (data_key_for_tenant). ERROR_PERMANENT: sealed under

@@ -208,6 +208,8 @@ WebhookSubscription *subscription_stands(const ConfigChange *base, Str there)
 
 void subscription_note_update(const ApiCall *call, WebhookSubscription *entry)
 {
+    const SubscriptionsApi *api = call->ctx;
+    webhook_secrets_seal_again(entry, api->master, call->http->arena);
     entry->updated_at_us = call->http->received_at_us;
     entry->updated_by = arena_cstr(call->http->arena, call->key_id);
 }

@@ -47,6 +47,7 @@ SubscriptionChange *subscription_change_new(ApiCall *call, size_t size, Str id);
 void subscription_answer_unknown(ApiCall *call); // 404 of the id in the path
 // A `make` begins with what stands. NULL: answered, 404.
 WebhookSubscription *subscription_stands(const ConfigChange *base, Str there);
+// It is changed: by whom, when; and its secrets are sealed under the current key.
 void subscription_note_update(const ApiCall *call, WebhookSubscription *entry);
 // false: answered, 404: the tenant has none of this id.
 bool subscription_is_known(ApiCall *call, Str id);

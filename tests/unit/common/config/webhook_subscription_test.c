@@ -132,6 +132,36 @@ static void the_secret_before_signs_until_the_overlap_ends(void **state)
     assert_int_equal(entry->n_secrets, 1); // a leaked one ends at once
 }
 
+// After `stentor master-key add` and `use`, and after `remove`.
+static void a_secret_that_is_sealed_again_outlives_the_master_key_of_before(void **state)
+{
+    World *world = *state;
+    char text[WEBHOOK_SECRET_SIZE], added[MASTER_KEY_FILE_SIZE], used[MASTER_KEY_FILE_SIZE];
+    char without[MASTER_KEY_FILE_SIZE], id[KEY_ID_SIZE], old_id[KEY_ID_SIZE];
+    webhook_secret_add(&world->entry, world->master, NOW_US, 0, world->arena, text);
+    assert_true(
+        master_key_print(world->master, &(MasterKeyChange){.add = KEY_MASTER}, added, &world->err));
+    MasterKey *both = master_key_parse(str_from(added), &world->err);
+    assert_int_equal(master_key_count(both, KEY_MASTER), 2);
+    key_id_print(master_key_info(both, KEY_MASTER, 0)->check, old_id);
+    key_id_print(master_key_info(both, KEY_MASTER, 1)->check, id);
+    assert_true(master_key_print(both, &(MasterKeyChange){.first = id}, used, &world->err));
+    MasterKey *rotated = master_key_parse(str_from(used), &world->err);
+    assert_true(
+        master_key_print(rotated, &(MasterKeyChange){.without = old_id}, without, &world->err));
+    MasterKey *before = world->master;
+    MasterKey *after = master_key_parse(str_from(without), &world->err);
+    world->master = after;
+    assert_string_equal(open_text(world, 0), ""); // not yet
+    webhook_secrets_seal_again(&world->entry, rotated, world->arena);
+    assert_string_equal(open_text(world, 0), text);
+    webhook_secrets_seal_again(&world->entry, before, world->arena); // does not open it
+    assert_string_equal(open_text(world, 0), text);
+    master_key_free(both);
+    master_key_free(rotated);
+    master_key_free(before);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -141,6 +171,7 @@ int main(void)
         TEST(a_filter_is_a_status_or_all_of_them),
         TEST(a_secret_is_sealed_for_its_subscription),
         TEST(the_secret_before_signs_until_the_overlap_ends),
+        TEST(a_secret_that_is_sealed_again_outlives_the_master_key_of_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
