@@ -108,7 +108,7 @@ static bool make_rotated(ConfigChange *base, Str there, const ProtobufCMessage *
 // NULL: answered.
 static StateChange *new_change(ApiCall *call)
 {
-    if (!subscription_is_known(call, call->params[0])) {
+    if (!subscription_is_named(call)) {
         return NULL;
     }
     StateChange *change =

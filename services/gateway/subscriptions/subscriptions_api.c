@@ -88,6 +88,15 @@ void subscription_answer_unknown(ApiCall *call)
     answer_unknown_id(call, call->params[0]);
 }
 
+bool subscription_is_named(ApiCall *call)
+{
+    bool named = id_parse(call->params[0], WEBHOOK_ID_PREFIX, NULL);
+    if (!named) {
+        subscription_answer_unknown(call);
+    }
+    return named;
+}
+
 bool subscription_is_known(ApiCall *call, Str id)
 {
     if (find(call, id) == NULL) {
@@ -422,7 +431,7 @@ static void answer_put(ConfigChange *base, Str payload)
 
 static void put_subscription(ApiCall *call)
 {
-    if (!subscription_is_known(call, call->params[0])) {
+    if (!subscription_is_named(call)) {
         return;
     }
     SubscriptionChange *change = subscription_change_new(call, sizeof *change, call->params[0]);
@@ -433,7 +442,7 @@ static void put_subscription(ApiCall *call)
 
 static void delete_subscription(ApiCall *call)
 {
-    if (subscription_is_known(call, call->params[0])) {
+    if (subscription_is_named(call)) {
         SubscriptionChange *change = subscription_change_new(call, sizeof *change, call->params[0]);
         config_change_remove(&change->base, subscription_answer_unknown);
     }

@@ -49,7 +49,10 @@ void subscription_answer_unknown(ApiCall *call); // 404 of the id in the path
 WebhookSubscription *subscription_stands(const ConfigChange *base, Str there);
 // It is changed: by whom, when; and its secrets are sealed under the current key.
 void subscription_note_update(const ApiCall *call, WebhookSubscription *entry);
-// false: answered, 404: the tenant has none of this id.
+// false: answered, 404: the path names no subscription's id. For changes, which read the entry
+// itself: another replica may have stored it a moment ago.
+bool subscription_is_named(ApiCall *call);
+// false: answered, 404: the tenant has none of this id, as far as this process knows.
 bool subscription_is_known(ApiCall *call, Str id);
 // Idempotency-Key; empty: not there. false: answered.
 bool subscription_key_read(ApiCall *call, Str *ret);

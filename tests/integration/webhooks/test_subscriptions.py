@@ -115,7 +115,8 @@ def test_a_subscription_from_its_making_to_its_end(pipeline):
     assert ask(pipeline, "DELETE", path, If_Match=on.headers["ETag"]).status == 204
     ask(pipeline, "GET", path).refused(404, made.body["id"])
     for method, tail in (("PUT", ""), ("DELETE", ""), ("POST", "/enable"), ("POST", "/disable"), ("POST", "/rotate-secret")):
-        ask(pipeline, method, path + tail, fields if method == "PUT" else None).refused(404, made.body["id"])
+        for name in (made.body["id"], "whs_1", "x.y", "whs_" + "*" * 26):
+            ask(pipeline, method, f"{SUBSCRIPTIONS}/{name}{tail}", fields if method == "PUT" else None).refused(404, name)
 
 
 def test_pages_of_subscriptions_follow_each_other(pipeline):
