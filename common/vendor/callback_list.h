@@ -17,3 +17,4 @@ extern const VendorCallback telnyx_callback;
 extern const VendorCallback meta_callback;
 extern const VendorCallback twilio_voice_callback;
 extern const VendorCallback vonage_voice_callback;
+extern const VendorCallback twilio_whatsapp_callback;

@@ -12,6 +12,7 @@ static const VendorCallback *const callbacks[] = {
     &meta_callback,
     &twilio_voice_callback,
     &vonage_voice_callback,
+    &twilio_whatsapp_callback,
     // clang-format on
 };
 

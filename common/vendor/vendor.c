@@ -37,6 +37,7 @@ static const VendorApi *const vendors[] = {
     &teams_api,
     &twilio_voice_api,
     &vonage_voice_api,
+    &twilio_whatsapp_api,
 };
 // clang-format on
 

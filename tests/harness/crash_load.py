@@ -23,10 +23,12 @@ from tests.harness.pipeline import TENANT
 from tests.harness.processes import wait_until
 from tests.harness.protobuf import messages
 from tests.harness.smtp import Mailbox
+from tests.harness.vendor_doubles import callbacks, phone
 
 SCHEDULED_IN_S = 1
 ITEMS = 2  # of the digest
 GATE_S = 30
+OUR_NUMBER = "106540352242922"  # its id at Meta
 DUPLICATE_WINDOW_NS = 100_000_000
 # What the ids, the time or the address of a run is in: only whether it is there is compared.
 OWN = {"created_at", "id", "recipient_id", "tenant_id", "notification_id", "address_hash", "address", "correlation_id", "source_event_id",
@@ -35,7 +37,7 @@ POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
           "poison.tenant": "evt.platform.TenantCreated", "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
 KINDS = ["called", "returned", "single", "batch", "campaign", "chosen", "scheduled", "retry", "rejected", "inapp", "endless", "command", "callback", "bounce", "digest", "resend",
-         "managed", "tenant", "asset", *POISON]
+         "managed", "tenant", "asset", "reply", *POISON]
 
 
 class CrashMailbox(Mailbox):
@@ -95,6 +97,12 @@ class Bench:
         self.proto = messages(pipeline)
         self.nats = NatsClient(pipeline.nats.port)
         self.signer = Signer(pipeline)
+        self.meta = callbacks.Signer("meta")
+        secret = pipeline.folder / "credentials" / "meta-app"
+        secret.parent.mkdir(exist_ok=True)
+        secret.write_text(self.meta.key)
+        pipeline.cli("inbound", "put", "meta", "--secret", f"main=file:{secret}", "--number", OUR_NUMBER)
+        self.meta_path = pipeline.cli("inbound", "url", "meta").strip()
         self.database = psycopg2.connect(pipeline.postgres.url())
         self.database.autocommit = True
         self.numbers = itertools.count()
@@ -186,6 +194,7 @@ class Run:
         self.number = next(bench.numbers)
         self.ids = {}  # kind -> notification ids
         self.campaign = None  # its batch
+        self.begun_us = now_us()
         self.asset = None  # what putting it answered
         self.chosen = None  # the one that chooses its members
         self.tries = {}  # kind -> how often it was posted until it was taken
@@ -207,6 +216,8 @@ class Run:
             self.call_back()
         elif kind == "bounce":
             self.bounce()
+        elif kind == "reply":
+            self.reply()
         elif kind == "digest":
             self.gather()
         elif kind == "campaign":
@@ -275,6 +286,25 @@ class Run:
         body = json.dumps([{**event, "event": kind, "sg_event_id": f"{kind}-{self.tag}", "timestamp": int(time.time()) - age} for kind, age in ages.items()]).encode()
         headers = self.bench.signer.headers(body)
         self.until(200, "callback", body, path=f"/v1/inbound/{TENANT}/sendgrid", headers=headers, port=self.bench.pipeline.webhook_port)
+
+    def reply(self):
+        """A recipient of this run's own writes STOP, and START once that has suppressed the number."""
+        number = f"+4916{self.number:08}"
+        for text, released in (("STOP", False), ("START", True)):
+            headers, body = phone.meta_message(self.bench.meta, OUR_NUMBER, number, text)
+            self.until(200, "reply", body, path=self.bench.meta_path, headers=headers, port=self.bench.pipeline.webhook_port, unknown_yet=401)
+            wait_until(lambda: (self.opt_out() or {}).get("released") is released, 30, f"{text} being done")
+
+    def opt_out(self):
+        """What the last STOP of all made; None: there was none since this run began."""
+        proto, nats = self.bench.proto, self.bench.nats
+        found = nats.message("REPLIES", last_by_subj=f"ntf.reply.{TENANT}.whatsapp.stop")
+        event = proto.InboundReply.FromString(found[1]) if found else None
+        if event is None or event.received_at_us < self.begun_us:
+            return None
+        stored = nats.message("CONFIG", last_by_subj=f"cfg.suppression.{TENANT}.whatsapp.any.{event.address_hash.hex()}")
+        entry = proto.Suppression.FromString(stored[1] if stored else b"")
+        return {"reason": entry.reason, "by": entry.created_by, "released": entry.released_at_us > 0, "released_by": entry.released_by}
 
     def wait_sent(self, notification):
         wait_until(lambda: self.bench.pipeline.postgres.query(
@@ -349,7 +379,8 @@ class Run:
     def recipient(self):
         return f"rcp_01KAGTQ5M0{self.number:016d}"
 
-    def until(self, wanted, kind, body, **request):
+    def until(self, wanted, kind, body, unknown_yet=0, **request):
+        """unknown_yet: the status of a service that has not read a key yet."""
         end = time.monotonic() + 30
         while True:
             self.tries[kind] = self.tries.get(kind, 0) + 1
@@ -359,7 +390,7 @@ class Run:
                 status, answer = 0, None  # it died before it answered
             if status in (wanted if isinstance(wanted, tuple) else (wanted,)):
                 return answer
-            assert status in (0, 502, 503), (status, answer)
+            assert status in (0, 502, 503, unknown_yet), (status, answer)
             assert time.monotonic() < end, f"no {wanted} within 30 s"
             time.sleep(0.02)
 
@@ -399,6 +430,7 @@ class Run:
             "feed": self.feed(ids),
             "tenant": self.tenant(),
             "asset": self.asset_shown(),
+            "opt_out": self.opt_out(),
             "people": dict(self.bench.rows(
                 "SELECT count(DISTINCT r.recipient_id) AS recipients, count(a.address_hash) AS addresses FROM people.recipients r"
                 " LEFT JOIN people.addresses a USING (tenant_id, recipient_id) WHERE r.identity_id = %s", self.tag)[0]),

@@ -7,6 +7,7 @@
 // Source: twilio.com/docs/messaging/api/message-resource, .../usage/security, .../api/errors.
 #pragma once
 
+#include "common/base/buf.h"
 #include "common/vendor/vendor_api.h"
 
 enum {
@@ -18,10 +19,19 @@ enum {
 extern const VendorApi twilio_api;
 extern const VendorReason twilio_reasons[];
 
+// WhatsApp of the same company: the same call with `whatsapp:` before both numbers, a template of
+// Twilio's Content API by its SID (`reference`) with its parameters as {"1": ..}, or free text
+// within the window of 24 hours (63016: it is closed). It cannot be asked: a template's text is
+// Twilio's.
+extern const VendorApi twilio_whatsapp_api;
+
 // A request to the account's own part of the API; leaf: "/Messages.json". For calls too.
 bool twilio_begin(
     const VendorAccount *account, const char *method, const char *leaf, Arena *arena,
     VendorRequest *ret, Error *err);
+// How long Twilio may hold it in its queue; beyond it the recipient has no use for it.
+void twilio_put_validity(Buf *form, const VendorMail *mail, int64_t now_us, Arena *arena);
+
 bool twilio_build(
     const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,
     VendorRequest *ret, Error *err);

@@ -74,8 +74,7 @@ static bool put_sender(Buf *form, const VendorMail *mail, const VendorAccount *a
     return true;
 }
 
-// How long Twilio may hold it in its queue; beyond it the recipient has no use for it.
-static void put_validity(Buf *form, const VendorMail *mail, int64_t now_us, Arena *arena)
+void twilio_put_validity(Buf *form, const VendorMail *mail, int64_t now_us, Arena *arena)
 {
     int64_t left_s = (mail->expires_at_us - now_us) / 1000000;
     if (mail->expires_at_us > 0) {
@@ -100,7 +99,7 @@ bool twilio_build(
     if (mail->callback_url.len > 0) {
         form_put(&form, "StatusCallback", mail->callback_url);
     }
-    put_validity(&form, mail, now_us, arena);
+    twilio_put_validity(&form, mail, now_us, arena);
     form_set(ret, &form, arena);
     buf_done(&form);
     return good;

@@ -40,6 +40,9 @@ static const CallbackKind KINDS[] = {
     {"failed",      "30004", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
     {"failed",      "30007", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
     {"failed",      "30034", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
+    {"failed",      "63016", STATUS_FAILED,    OUTCOME_FAILED,    "window_closed", SUPPRESSION_NONE},
+    {"failed",      "63024", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce", SUPPRESSION_NONE},
+    {"failed",      "63032", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
     {"failed",      NULL,    STATUS_FAILED,    OUTCOME_FAILED,    "rejected",    SUPPRESSION_NONE},
 };
 // clang-format on
@@ -167,8 +170,22 @@ static Str repeat_key(const CallbackRequest *request, Arena *arena)
 
 // ---- the event ----
 
+// "whatsapp:+4915..." of that channel, else the number itself; empty: it is of another one.
+static Str number_of(
+    const VendorPair *fields, size_t count, const char *name, Channel channel, Arena *arena)
+{
+    static const Str PREFIX = {"whatsapp:", 9};
+    Str text = form_value(fields, count, name);
+    bool whatsapp = str_starts(text, PREFIX);
+    if (whatsapp != (channel == CHANNEL_WHATSAPP)) {
+        return STR_EMPTY;
+    }
+    return callback_phone(whatsapp ? str_slice(text, PREFIX.len, text.len) : text, arena);
+}
+
 // What a recipient wrote to a sender of ours. OptOutType is Twilio's own reading of it.
-static void read_reply(const VendorPair *fields, size_t count, Arena *arena, CallbackBatch *ret)
+static void read_reply(
+    const VendorPair *fields, size_t count, Channel channel, Arena *arena, CallbackBatch *ret)
 {
     Str read = form_value(fields, count, "OptOutType");
     Str text = form_value(fields, count, "Body");
@@ -182,11 +199,11 @@ static void read_reply(const VendorPair *fields, size_t count, Arena *arena, Cal
         .answers = callback_plain(form_value(fields, count, "OriginalRepliedMessageSid"), 64),
     };
     ret->events[ret->count++] = callback_reply(
-        reply, callback_phone(form_value(fields, count, "From"), arena),
+        reply, number_of(fields, count, "From", channel, arena),
         callback_plain(form_value(fields, count, "MessageSid"), 64), 0, STR_EMPTY);
 }
 
-static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
+static bool read_as(Channel channel, Str body, Arena *arena, CallbackBatch *ret, Error *err)
 {
     VendorPair fields[FORM_FIELDS_MAX];
     size_t count = 0;
@@ -201,7 +218,7 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
     }
     *ret = callback_batch(arena, 1);
     if (reply) {
-        read_reply(fields, count, arena, ret);
+        read_reply(fields, count, channel, arena, ret);
         return true;
     }
     Str code = callback_plain(form_value(fields, count, "ErrorCode"), 8);
@@ -214,7 +231,7 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
     }
     CallbackEvent event = callback_event(kind);
     event.message_id = callback_plain(form_value(fields, count, "MessageSid"), 64);
-    event.email = callback_plain(form_value(fields, count, "To"), 32);
+    event.email = number_of(fields, count, "To", channel, arena);
     callback_price(
         &event, form_value(fields, count, "Price"), form_value(fields, count, "PriceUnit"), arena);
     event.segments = callback_segments(form_value(fields, count, "NumSegments"));
@@ -225,6 +242,16 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
     }
     ret->events[ret->count++] = event;
     return true;
+}
+
+static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
+{
+    return read_as(CHANNEL_SMS, body, arena, ret, err);
+}
+
+static bool read_whatsapp(Str body, Arena *arena, CallbackBatch *ret, Error *err)
+{
+    return read_as(CHANNEL_WHATSAPP, body, arena, ret, err);
 }
 
 const VendorCallback twilio_callback = {
@@ -240,4 +267,19 @@ const VendorCallback twilio_callback = {
     .verify = verify,
     .repeat_key = repeat_key,
     .events = read_events,
+};
+
+const VendorCallback twilio_whatsapp_callback = {
+    .name = "twilio_whatsapp",
+    .channel = CHANNEL_WHATSAPP,
+    .body_max = BODY_MAX,
+    .reads = READS,
+    .needs_all = true,
+    .bad_status = 401,
+    .signs_url = true,
+    .key_check = check_key,
+    .key_none = make_none,
+    .verify = verify,
+    .repeat_key = repeat_key,
+    .events = read_whatsapp,
 };

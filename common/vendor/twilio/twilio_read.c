@@ -21,6 +21,11 @@ static const VendorRow ROWS[] = {
     {"30006", SEND_ANSWERED, REPLY_ELSEWHERE,   0}, // a landline, or a carrier out of reach
     {"30007", SEND_ANSWERED, REPLY_ELSEWHERE,   0}, // filtered by the carrier
     {"30034", SEND_ANSWERED, REPLY_ELSEWHERE,   0}, // unregistered sender (A2P 10DLC)
+    {"63016", SEND_ANSWERED, REPLY_ELSEWHERE,   0}, // WhatsApp: over 24 hours since the recipient wrote
+    {"63024", SEND_ANSWERED, REPLY_ELSEWHERE,   0}, // WhatsApp: not there
+    {"63032", SEND_ANSWERED, REPLY_ELSEWHERE,   0}, // WhatsApp: the recipient is part of an experiment
+    {"63017", SEND_ANSWERED, REPLY_THROTTLED,   0}, // messages of the account
+    {"63018", SEND_ANSWERED, REPLY_THROTTLED,   0}, // messages of the sender
     {"20429", SEND_ANSWERED, REPLY_THROTTLED,   0},
     {"30001", SEND_ANSWERED, REPLY_THROTTLED,   0}, // the sender's queue is full
     {"30003", SEND_ANSWERED, REPLY_RETRY,       0}, // the handset is off
@@ -41,6 +46,7 @@ static const VendorRow ROWS[] = {
 
 const VendorReason twilio_reasons[] = {
     {"21610", "opted_out", SUPPRESSION_OPT_OUT},
+    {"63016", "window_closed", SUPPRESSION_NONE},
     {NULL, NULL, SUPPRESSION_NONE},
 };
 // clang-format on

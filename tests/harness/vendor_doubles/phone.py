@@ -70,6 +70,8 @@ def twilio(double, request):
         found = [mail for mail in reversed(double.mails) if mail.to == [asked["To"]]]
         raise Answered({"messages": [twilio_message(double, mail) for mail in found[:int(asked["PageSize"])]], "next_page_uri": None})
     form = form_of(request, refused)
+    if double.vendor == "twilio_whatsapp":
+        return twilio_whatsapp_message(double, form, refused)
     known(form, ("To", "From", "MessagingServiceSid", "Body", "StatusCallback", "ValidityPeriod"), refused)
     need(("From" in form) != ("MessagingServiceSid" in form), lambda text: twilio_error(400, 21603, text), "A 'From' phone number is required.")
     need(NUMBER.match(form.get("To", "")), lambda text: twilio_error(400, 21211, text), "The 'To' number is not a valid phone number.")
@@ -82,6 +84,25 @@ def twilio(double, request):
     need(1 <= int(form.get("ValidityPeriod", 1)) <= 36000, refused, "ValidityPeriod is out of range")
     mail = Mail("twilio", "SM" + secrets.token_hex(16), form.get("From") or form["MessagingServiceSid"], [form["To"]], text=form["Body"],
                 headers=form, report_to=form.get("StatusCallback", ""), made=email.utils.formatdate(usegmt=True))
+    return mail, 201, json.dumps(twilio_message(double, mail)), {}
+
+
+def twilio_whatsapp_message(double, form, refused):
+    """`templates`: how many variables the one of that SID has; `windows`: who wrote within 24 hours."""
+    known(form, ("To", "From", "Body", "ContentSid", "ContentVariables", "StatusCallback", "ValidityPeriod"), refused)
+    need(form["To"].startswith("whatsapp:") and form["From"].startswith("whatsapp:"), lambda text: twilio_error(400, 21211, text), "no WhatsApp number")
+    to = form["To"].removeprefix("whatsapp:")
+    need(NUMBER.match(to) and ("Body" in form) != ("ContentSid" in form), refused, "a number, and Body or ContentSid")
+    text = form.get("Body", "")
+    if "ContentSid" in form:
+        values = json.loads(form.get("ContentVariables", "{}"))
+        need(double.templates.get(form["ContentSid"]) == len(values) and list(values) == [str(n + 1) for n in range(len(values))],
+             lambda text: twilio_error(400, 21656, text), "The ContentVariables parameter is invalid.")
+        text = " ".join(values.values())
+    elif to not in double.windows:
+        raise twilio_error(400, 63016, "Failed to send freeform message because you are outside the allowed window.")
+    mail = Mail(double.vendor, "SM" + secrets.token_hex(16), form["From"], [form["To"]], text=text, headers=form, report_to=form.get("StatusCallback", ""),
+                made=email.utils.formatdate(usegmt=True))
     return mail, 201, json.dumps(twilio_message(double, mail)), {}
 
 
@@ -316,5 +337,6 @@ REFUSALS = {
     "twilio": {"UNAUTHORIZED": (401, {"code": 20003, "message": "Authenticate", "status": 401}), "THROTTLE": (429, {"code": 20429, "message": "Too Many Requests", "status": 429}),
                "ERROR": (500, {"code": 20500, "message": "Internal Server Error", "status": 500}), "UNAVAILABLE": (503, {"code": 20503, "message": "Service Unavailable", "status": 503})},
 }
-VENDORS = {"twilio": twilio, "vonage": vonage, "telnyx": telnyx, "meta": meta}
-REPORTS = {"twilio": twilio_reported, "vonage": vonage_reported, "telnyx": telnyx_reported, "meta": meta_reported}
+REFUSALS["twilio_whatsapp"] = REFUSALS["twilio"]
+VENDORS = {"twilio": twilio, "vonage": vonage, "telnyx": telnyx, "meta": meta, "twilio_whatsapp": twilio}
+REPORTS = {"twilio": twilio_reported, "vonage": vonage_reported, "telnyx": telnyx_reported, "meta": meta_reported, "twilio_whatsapp": twilio_reported}

@@ -46,12 +46,13 @@ class Double:
         if vendor == "vonage_voice":
             self.secret = callbacks.pem(rsa.generate_private_key(65537, 2048)).decode()  # of the application
         sid = "AC" + secrets.token_hex(16)
-        self.key_id = {"ses": "AKIA" + secrets.token_hex(8).upper(), "twilio": sid, "twilio_voice": sid, "vonage": secrets.token_hex(4),
+        self.key_id = {"ses": "AKIA" + secrets.token_hex(8).upper(), "twilio": sid, "twilio_voice": sid, "twilio_whatsapp": sid, "vonage": secrets.token_hex(4),
                        "vonage_voice": str(uuid.uuid4())}.get(vendor, "")
         self.settings = {"mailgun": {"domain": "mg.acme.test"}, "ses": {"region": "eu-west-1"}, "twilio": {"from": "+15005550006"}, "vonage": {"from": "SHOP"},
                          "telnyx": {"from": "+15005550007", "messaging_profile": "4000eba1-a0c0-4563-9925-b25e842a7cb6"},
                          "meta": {"phone_number_id": "106540352242922"},
-                         "twilio_voice": {"from": "+15005550008"}, "vonage_voice": {"from": "+447700900001"}}.get(vendor, {})
+                         "twilio_voice": {"from": "+15005550008"}, "vonage_voice": {"from": "+447700900001"},
+                         "twilio_whatsapp": {"from": "+14155238886"}}.get(vendor, {})
         self.rejected, self.suppressed = set(), set()  # addresses: not valid; on the vendor's own list
         self.gone = set()  # paths of incoming URLs
         self.opted_out, self.price = set(), None  # numbers; of a message, as Twilio writes it
@@ -66,7 +67,7 @@ class Double:
         self.listener, self.open = None, set()
         self.certificates = certificates(folder) if folder is not None else None
         self.signer = callbacks.Signer(vendor, folder)
-        if vendor in ("twilio", "twilio_voice"):
+        if vendor.startswith("twilio"):
             self.signer.key = self.secret  # the account's auth token is both
 
     # ---- life ----

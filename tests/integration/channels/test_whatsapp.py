@@ -7,6 +7,7 @@ import urllib.parse
 
 import pytest
 
+from tests.harness.processes import wait_until
 from tests.harness.vendor_doubles import Callback, Fault, phone
 from tests.integration.sending.test_sms import World
 from tests.integration.sending.test_templates import locale, publish
@@ -157,3 +158,39 @@ def test_a_number_is_required_and_checked(world):
     assert (status, problem["field"]) == (422, "numbers[0]"), problem
     shown = json.loads(world.cli("inbound", "list", "--json"))
     assert next(one for one in shown if one["vendor"] == "meta")["numbers"] == ["106540352242922"]
+
+
+def test_twilio_takes_whatsapp_too(world):
+    """The last of the file: from here on there are two vendors."""
+    sid = "HX" + "0123456789abcdef" * 2
+    publish(world.pipeline, "parcel", channel="whatsapp", locales=[locale("de", reference=sid, parameters=["{{name}}", "{{order}}"])])
+    twilio = world.vendor("twilio_whatsapp")
+    twilio.templates[sid] = 2
+    world.cli("route", "put", "parcels", "--channel", "whatsapp", "--vendor", "twilio_whatsapp")
+    number = world.number()
+
+    def takes():
+        notification = world.accepted(to=number, template="parcel", variables={"name": "Zoë", "order": "42"})
+        wait_until(lambda: world.pipeline.status(notification)["status"] in ("sent", "failed"), 20, "its end")
+        return bool(twilio.mails) and notification
+    notification = wait_until(takes, 40, "the route reaching the dispatcher")
+    mail = twilio.mails[-1]
+    assert (mail.to, mail.sender, mail.text) == ([f"whatsapp:{number}"], "whatsapp:+14155238886", "Zoë 42")
+    assert "/twilio_whatsapp/" in mail.report_to
+    world.reported(twilio, mail, "opened")
+    assert world.pipeline.status(notification, wait="opened")["status"] == "opened"
+    closed = world.accepted(to=number)
+    world.pipeline.status(closed, wait="failed")
+    assert world.attempt(closed, "failed").reason_code == "window_closed"
+    url = world.public_url + world.cli("inbound", "url", "twilio_whatsapp").strip()
+    assert world.call(url, Callback(*phone.twilio_reply(twilio.signer, url, f"whatsapp:{number}", "Danke", To="whatsapp:+14155238886")))[0] == 200
+    wait_until(lambda: any(one["from"] == number and one["vendor"] == "twilio_whatsapp" and one["channel"] == "whatsapp" for one in replies(world)), 20, "the reply")
+
+
+def replies(world):
+    client = http.client.HTTPConnection("127.0.0.1", world.pipeline.api_port, timeout=20)
+    try:
+        client.request("GET", "/v1/replies", headers={"Authorization": f"Bearer {world.pipeline.key}"})
+        return json.loads(client.getresponse().read())["data"]
+    finally:
+        client.close()

@@ -64,9 +64,9 @@ HOW = {
     "batch.moved": [How("campaign"), How("campaign", number=3)],
     "batch.page_stored": [How("chosen")],
     "gateway": [How("managed")],
-    "gateway:bus.publishing": [How("managed"), How("tenant"), How("asset")],
-    "gateway:bus.stored": [How("managed"), How("tenant"), How("asset")],
-    "gateway:worker.unacked": [How("tenant")],
+    "gateway:bus.publishing": [How("managed"), How("tenant"), How("asset"), How("reply", number=2)],
+    "gateway:bus.stored": [How("managed"), How("tenant"), How("asset"), How("reply"), How("reply", number=2)],  # a release: noted, done
+    "gateway:worker.unacked": [How("tenant"), How("reply", number=2)],  # STOP is acked as well
     "gateway:worker.letter_stored": [How("poison.tenant")],
     "gateway.asset_stored": [How("asset")],
     "renderer:bus.stored": [How(), How(number=2), How("endless")],
@@ -87,9 +87,9 @@ HOW = {
     "flusher.digested": [How("digest")],
     "flusher.published": [How("scheduled"), How("retry"), How("digest", after="flusher.digested")],
     "webhook-receiver": [How("callback")],
-    "webhook-receiver:bus.stored": [How("callback"), How("callback", number=2)],  # the callback itself, a status of it
+    "webhook-receiver:bus.stored": [How("callback"), How("callback", number=2), How("reply", number=2), How("reply", number=3)],  # itself, what it says
     "lmtp.stored": [How("bounce")],
-    "webhook-receiver:worker.unacked": [How("callback"), How("bounce")],
+    "webhook-receiver:worker.unacked": [How("callback"), How("bounce"), How("reply")],
     "webhook-receiver:worker.letter_stored": [How("poison.inbound")],
     "projector.letter_stored": [How("poison.status")],
     # Only what comes again is marked: killed before its ack first.
@@ -128,9 +128,10 @@ def bench():
     pipeline = Pipeline(FAST, ack_wait_ms=ACK_WAIT_MS)
     pipeline.mailbox = CrashMailbox(pipeline.mailbox.port, pipeline.postgres)
     pipeline.lmtp_port = free_port()
-    pipeline.extra = {**FAST, "STENTOR_LMTP_BIND": "127.0.0.1", "STENTOR_LMTP_PORT": pipeline.lmtp_port,
+    pipeline.extra = {**FAST, "STENTOR_CREDENTIAL_DIRS": str(pipeline.folder / "credentials"), "STENTOR_LMTP_BIND": "127.0.0.1", "STENTOR_LMTP_PORT": pipeline.lmtp_port,
                       "STENTOR_STORAGE_URL": f"file://{pipeline.folder}/objects", "STENTOR_SEGMENT_S": "1", "STENTOR_CONTENT_KEPT": "3s",
                       "STENTOR_SEGMENT_SPOOL_DIR": pipeline.folder}
+    (pipeline.folder / "credentials").mkdir(exist_ok=True)
     pipeline.start()
     bench = Bench(pipeline)
     bench.installed = installation(pipeline, pipeline.nats, "stentor")
@@ -156,6 +157,7 @@ def uninterrupted(bench):
         ["ingest", "gateway", "renderer", "dispatcher", "digest-flusher", "webhook-receiver", "archiver", "archiver", "dispatcher", "renderer"])  # the last: what failed
     assert seen["feed"] == {("inapp", "item"): 1}
     assert seen["tenant"] == ("Inn", "eu", True)
+    assert (seen["opt_out"]["by"], seen["opt_out"]["released_by"]) == ("reply", "reply")
     assert seen["people"] == {"recipients": 1, "addresses": 1} and seen["asset"] == {"shown": True, "listed": True}
     assert sum(run.mails.values()) == 18 and sum(run.unknown.values()) == 0
     return seen

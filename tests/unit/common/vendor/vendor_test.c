@@ -21,6 +21,7 @@ static void each_vendor_is_found_by_its_name(void **state)
         "teams",
         "twilio_voice",
         "vonage_voice",
+        "twilio_whatsapp",
     };
     // clang-format on
     size_t count = 0;

@@ -186,6 +186,28 @@ static void a_price_is_an_amount_with_a_currency(void **state)
     arena_free(arena);
 }
 
+static void a_number_is_of_its_channel(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        bool sms, whatsapp;
+    } cases[] = {
+        {"From=%2B4915112345678&Body=Stop", true, false},
+        {"From=whatsapp%3A%2B4915112345678&Body=Stop", false, true},
+        {"MessageStatus=read&MessageSid=SM1&To=whatsapp%3A%2B4915112345678", false, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_new(0);
+        Str number = STR("+4915112345678");
+        CallbackEvent sms = read_one(&twilio_callback, cases[i].body, arena);
+        CallbackEvent whatsapp = read_one(&twilio_whatsapp_callback, cases[i].body, arena);
+        assert_int_equal(str_eq(sms.email, number), cases[i].sms);
+        assert_int_equal(str_eq(whatsapp.email, number), cases[i].whatsapp);
+        arena_free(arena);
+    }
+}
+
 static void a_key_is_an_auth_token(void **state)
 {
     (void)state;
@@ -204,6 +226,7 @@ int main(void)
         cmocka_unit_test(who_replies_stop_is_suppressed),
         cmocka_unit_test(what_a_recipient_wrote_is_a_reply),
         cmocka_unit_test(a_price_is_an_amount_with_a_currency),
+        cmocka_unit_test(a_number_is_of_its_channel),
         cmocka_unit_test(a_key_is_an_auth_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
