@@ -245,7 +245,9 @@
     X("erasure.revoked", "erasure",                                                                                                        \
       "CONFIG revokes the links of their mails", "PEOPLE has the removal")                                                                 \
     X("erasure.removed", "erasure",                                                                                                        \
-      "PEOPLE has the removal", "AUDIT has that it is done")                                                                               \
+      "PEOPLE has the removal", "FEED has the removal of what lies in the inbox")                                                          \
+    X("erasure.inbox_emptied", "erasure",                                                                                                  \
+      "FEED has the removal of what lies in the inbox", "AUDIT has that it is done")                                                       \
     X("erasure.noted_done", "erasure",                                                                                                     \
       "AUDIT has that it is done", "the row says so")                                                                                      \
     X("erasure.records_ended", "erasure",                                                                                                  \

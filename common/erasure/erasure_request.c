@@ -10,6 +10,7 @@
 #include "common/bus/topology/topology.h"
 #include "common/config/link_revocations.h"
 #include "common/events/meta.h"
+#include "common/feed/feed_event.h"
 #include "common/session/config_put.h"
 #include "stentor/v1/people.pb-c.h"
 
@@ -36,6 +37,8 @@ static const char KEPT[] = KEYS_OF("erasure.kept_keys", "request = $1");
 static const char ENDED[] = KEYS_OF("erasure.kept_keys", "ended_by = $1 AND announced_at IS NULL");
 static const char HASHES[] =
     "SELECT h FROM erasure.requests r, unnest(r.address_hashes) h WHERE r.id = $1";
+static const char SUBJECTS[] =
+    "SELECT s FROM erasure.requests r, unnest(r.subjects) s WHERE r.id = $1";
 static const char END[] = "SELECT (extract(epoch FROM erasure.end_records($1)) * 1000000)::bigint";
 static const char ANNOUNCED_END[] = "SELECT erasure.announced_end($1)";
 static const char EXECUTE[] = "SELECT erasure.execute($1, $2, $3::interval, $4)";
@@ -233,6 +236,31 @@ static bool publish_removal(
            session_publish(session, &out, NULL, err);
 }
 
+// What lies in an inbox goes too, and its counts with it.
+static bool publish_feed_removal(
+    PGconn *pg, Session *session, const ErasureRequest *request, Arena *arena, Error *err)
+{
+    static char reason[] = "erased";
+    char id[EVENT_ID_SIZE];
+    BusOut out;
+    AUTO(PGresult) rows = erasure_pg_query(pg, SUBJECTS, 1, &request->id, err);
+    if (rows == NULL) {
+        return false;
+    }
+    size_t count = (size_t)PQntuples(rows);
+    Stentor__V1__FeedRemoval removal = STENTOR__V1__FEED_REMOVAL__INIT;
+    removal.reason = reason;
+    removal.key_subjects = arena_array(arena, count + 1, sizeof *removal.key_subjects);
+    for (size_t i = 0; i < count; i++) {
+        removal.key_subjects[i] = pb_data(erasure_pg_get_bytes(rows, (int)i, 0, arena));
+    }
+    removal.n_key_subjects = count;
+    event_id_derive("erasure", str_from(request->id), STR("feed"), id);
+    return feed_removal_event(
+               str_from(request->tenant), id, request->erased_us, &removal, arena, &out, err) &&
+           session_publish(session, &out, NULL, err);
+}
+
 static bool announce(
     PGconn *pg, Session *session, const ErasureRequest *request, Arena *arena, Error *err)
 {
@@ -244,6 +272,10 @@ static bool announce(
         return false;
     }
     CRASH_POINT("erasure.removed");
+    if (!publish_feed_removal(pg, session, request, arena, err)) {
+        return false;
+    }
+    CRASH_POINT("erasure.inbox_emptied");
     if (!note(pg, session, request, "erasure.done", request->erased_us, arena, err)) {
         return false;
     }

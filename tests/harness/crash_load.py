@@ -36,7 +36,7 @@ OWN = {"created_at", "id", "recipient_id", "tenant_id", "notification_id", "addr
 POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f"ntf.rendered.normal.{TENANT}",
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
           "poison.tenant": "evt.platform.TenantCreated", "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
-KINDS = ["called", "returned", "single", "batch", "campaign", "chosen", "scheduled", "retry", "rejected", "inapp", "endless", "command", "callback", "bounce", "digest", "resend",
+KINDS = ["called", "returned", "single", "batch", "campaign", "chosen", "scheduled", "retry", "rejected", "inapp", "shown", "endless", "command", "callback", "bounce", "digest", "resend",
          "managed", "tenant", "asset", "reply", *POISON]
 
 
@@ -153,10 +153,10 @@ class Bench:
             "SELECT (SELECT count(*) FROM ingest.accept_log WHERE published_at IS NULL) + (SELECT count(*) FROM digest_flusher.due_work WHERE due_at < now() + interval '1 day')"
             " + (SELECT count(*) FROM digest_flusher.digest_windows WHERE state <> 'flushed')"
             " + (SELECT count(*) FROM dispatcher.ledger WHERE state = 'claimed')"
-            " + (SELECT count(*) FROM ingest.batches WHERE status = 'running')"
+            " + (SELECT count(*) FROM ingest.batches WHERE status = 'running') + (SELECT count(*) FROM feed.statuses)"
             # Its copy comes to every reader, and poison in it makes a second letter.
             " + (SELECT count(*) FROM ingest.clear_events WHERE copied_at IS NULL) AS count")
-        behind = [row for row in self.rows("SELECT stream, sequence FROM archiver.positions") if row["sequence"] < self.last(row["stream"])]
+        behind = [row for row in self.rows("SELECT stream, sequence FROM archiver.positions UNION ALL SELECT stream, sequence FROM feed.positions") if row["sequence"] < self.last(row["stream"])]
         return waiting[0]["count"] == 0 and behind == []
 
     def is_quiet(self):
@@ -233,6 +233,8 @@ class Run:
             self.tell_of_tenant()
         elif kind == "asset":
             self.put_asset()
+        elif kind == "shown":
+            self.read_inbox()
         else:
             self.request(kind)
 
@@ -325,6 +327,14 @@ class Run:
             assert code in (250, 451), text
             return code == 250
         wait_until(taken, 30, "the bounce being taken")
+
+    def read_inbox(self):
+        """The recipient's client gets the item and says that it was read; again until each is taken."""
+        item = self.ids["inapp"][0]
+        token = self.until(201, "shown", json.dumps({"to": self.address("inapp")}).encode(), path="/v1/inbox/tokens")["token"]
+        shown = {"path": "/v1/inbox", "method": "GET", "headers": {"Authorization": f"Bearer {token}"}}
+        wait_until(lambda: [one["id"] for one in self.until(200, "shown", b"", **shown)["data"]] == [item], 30, "the item in the inbox")
+        self.until(200, "shown", b"", **{**shown, "path": f"/v1/inbox/{item}/read", "method": "POST"})
 
     def send_again(self):
         """A mail that fails for good, and the event that has it sent again."""
@@ -428,6 +438,9 @@ class Run:
             "statuses": self.statuses(ids),
             "letters": self.letters(),
             "feed": self.feed(ids),
+            "inbox": self.bench.rows(
+                "SELECT i.read_at IS NOT NULL AS read, c.unseen, c.unread, c.total FROM feed.items i JOIN feed.counters c"
+                " USING (tenant_id, recipient, category) WHERE i.notification_id = ANY (%s)", ids),
             "tenant": self.tenant(),
             "asset": self.asset_shown(),
             "opt_out": self.opt_out(),

@@ -79,6 +79,7 @@ HOW = {
     "dispatcher.late_noted": [How("callback")],
     "dispatcher.released": [How(drain=True)],
     "inapp.stored": [How("inapp")],
+    "inbox.status_stored": [How("shown")],
     "smtp.answered": [How("single"), How("retry"), How("rejected")],
     "digest-flusher": [How("scheduled")],
     "digest-flusher:worker.letter_stored": [How("poison.deferred")],
@@ -150,12 +151,13 @@ def uninterrupted(bench):
     seen = run.observe()
     ends = {kind: {dict(row)["status"] for row in rows} for kind, rows in seen["history"].items()}
     assert ends == {"called": {"opened"}, "returned": {"bounced"}, "single": {"sent"}, "batch": {"sent"}, "campaign": {"sent"}, "chosen": {"sent"}, "scheduled": {"sent"}, "retry": {"sent"}, "rejected": {"failed"},
-                    "inapp": {"sent"}, "endless": {"failed"}, "command": {"sent"}, "item": {"superseded"}, "digest": {"sent"}, "resend": {"sent"}}
+                    "inapp": {"opened"}, "endless": {"failed"}, "command": {"sent"}, "item": {"superseded"}, "digest": {"sent"}, "resend": {"sent"}}
     assert {kind: len(rows) for kind, rows in seen["ledger"].items()} == {
         "called": 1, "returned": 1, "single": 1, "batch": 3, "campaign": 3, "chosen": 3, "scheduled": 2, "retry": 2, "rejected": 1, "inapp": 1, "command": 1, "digest": 1, "resend": 3}
     assert sorted(stage for stage, _, _ in seen["letters"].elements()) == sorted(
         ["ingest", "gateway", "renderer", "dispatcher", "digest-flusher", "webhook-receiver", "archiver", "archiver", "dispatcher", "renderer"])  # the last: what failed
     assert seen["feed"] == {("inapp", "item"): 1}
+    assert [dict(row) for row in seen["inbox"]] == [{"read": True, "unseen": 0, "unread": 0, "total": 1}]
     assert seen["tenant"] == ("Inn", "eu", True)
     assert (seen["opt_out"]["by"], seen["opt_out"]["released_by"]) == ("reply", "reply")
     assert seen["people"] == {"recipients": 1, "addresses": 1} and seen["asset"] == {"shown": True, "listed": True}
@@ -194,8 +196,8 @@ def make_it_pass(run, service, how):
 def test_killed_there_it_ends_as_if_nothing_had_happened(bench, uninterrupted, request, victim, point, how):
     service = bench.pipeline.services[victim]
     run = Run(bench, request.node.callspec.id)
-    if how.kind in ("callback", "bounce"):  # about a mail that is there, and not in the dispatcher's hands when it is killed
-        about = {"callback": "called", "bounce": "returned"}[how.kind]
+    if how.kind in ("callback", "bounce", "shown"):  # about a mail that is there, and not in the dispatcher's hands when it is killed
+        about = {"callback": "called", "bounce": "returned", "shown": "inapp"}[how.kind]
         run.send(about)
         run.wait_sent(run.ids[about][0])
     service.kill()
