@@ -9,6 +9,7 @@
 #include "common/base/map.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/vendor/generic/definition.h"
 #include "common/vendor/vendor_api.h"
 
 typedef struct Item {
@@ -462,11 +463,24 @@ static void draw_ranks(Candidate *all, size_t count, Str notification_id)
     }
 }
 
-static bool takes_address(const RouteQuestion *question, Str vendor)
+// What URLs begin with that a vendor by definition takes; empty: it takes all.
+static Str prefix_of(const CredentialEntry *account)
 {
-    const VendorApi *api = vendor_find(vendor);
-    return question->address.len == 0 || api == NULL || api->takes == NULL ||
-           api->takes(question->address);
+    for (size_t i = 0; account != NULL && i < account->n_settings; i++) {
+        if (strcmp(account->settings[i]->name, "address_prefix") == 0) {
+            return str_from(account->settings[i]->value);
+        }
+    }
+    return STR_EMPTY;
+}
+
+static bool takes(const VendorApi *api, const CredentialEntry *account, Str address)
+{
+    if (api == NULL || address.len == 0) {
+        return true;
+    }
+    return api->by_definition ? str_starts(address, prefix_of(account))
+                              : api->takes == NULL || api->takes(address);
 }
 
 static bool read_candidate(
@@ -479,7 +493,7 @@ static bool read_candidate(
     const CredentialEntry *account =
         own ? NULL : routes_account(routes, question->tenant, vendor, name);
     if (is_avoided(question, vendor) || (!own && account == NULL) ||
-        !takes_address(question, vendor)) {
+        !takes(vendor_find(vendor), account, question->address)) {
         return false;
     }
     Candidate candidate = {
@@ -546,46 +560,74 @@ static RoutingRules rules_of(const RouteEntry *route, const RouteQuestion *quest
         question->channel, question->category, fallback_on, unknown, route->settle_ms);
 }
 
-// `vendor` is static: the choice names it.
-static bool read_implied(
-    const Routes *routes, const RouteQuestion *question, const char *vendor, uint32_t step_number,
-    unsigned fallback_on, Candidate *ret)
+typedef struct Implied {
+    const Routes *routes;
+    const RouteQuestion *question;
+    unsigned fallback_on;
+    Candidate candidates[ROUTE_VENDORS_MAX];
+    size_t count;
+} Implied;
+
+// vendor: lives as long as the routes.
+static void imply(Implied *implied, const char *vendor)
 {
-    char name[VENDOR_NAME_MAX + 1];
     char none[1] = "";
     Stentor__V1__RouteVendor step;
+    if (implied->count == ROUTE_VENDORS_MAX) {
+        return;
+    }
     stentor__v1__route_vendor__init(&step);
-    if (!str_to_c(str_from(vendor), name, sizeof name)) {
-        return false;
-    }
-    step.vendor = name;
+    step.vendor = pb_borrow(vendor);
     step.credential = none;
-    step.step = step_number;
-    if (!read_candidate(routes, question, &step, fallback_on, ret)) {
-        return false;
+    step.step = (uint32_t)implied->count;
+    if (read_candidate(
+            implied->routes, implied->question, &step, implied->fallback_on,
+            &implied->candidates[implied->count])) {
+        implied->count++;
     }
-    ret->pick.vendor = str_from(vendor);
-    return true;
+}
+
+static bool is_implied(const Implied *implied, Str vendor)
+{
+    for (size_t i = 0; i < implied->count; i++) {
+        if (str_eq(implied->candidates[i].pick.vendor, vendor)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Behind those that the code knows: the owner's vendors by definition.
+static void imply_defined(Implied *implied, Str tenant)
+{
+    const Owner *owner = map_get(implied->routes->owners, tenant);
+    for (size_t i = 0; owner != NULL && i < owner->credentials.count; i++) {
+        const CredentialEntry *entry = credential_at(owner, i);
+        Str vendor = str_from(entry->vendor);
+        if (is_promoted(entry) && definition_channel(vendor) == implied->question->channel &&
+            !is_implied(implied, vendor)) {
+            imply(implied, entry->vendor);
+        }
+    }
 }
 
 static void choose_implied(const Routes *routes, const RouteQuestion *question, RouteChoice *ret)
 {
-    Candidate candidates[ROUTE_VENDORS_MAX];
-    size_t count = 0;
+    Implied implied = {
+        .routes = routes, .question = question, .fallback_on = ret->rules.fallback_on};
     const VendorApi *api = NULL;
-    unsigned fallback_on = ret->rules.fallback_on;
-    if (question->channel == CHANNEL_INAPP &&
-        read_implied(routes, question, ROUTING_INAPP, 0, fallback_on, &candidates[count])) {
-        count++;
+    if (question->channel == CHANNEL_INAPP) {
+        imply(&implied, ROUTING_INAPP);
     }
-    for (uint32_t i = 0; (api = vendor_at(i)) != NULL && count < ROUTE_VENDORS_MAX; i++) {
-        if (api->channel == question->channel &&
-            read_implied(routes, question, api->name, i, fallback_on, &candidates[count])) {
-            count++;
+    for (size_t i = 0; (api = vendor_at(i)) != NULL; i++) {
+        if (api->channel == question->channel) {
+            imply(&implied, api->name);
         }
     }
+    imply_defined(&implied, question->tenant);
+    imply_defined(&implied, STR(ROUTING_PLATFORM));
     ret->implied = true;
-    pick(0, question, candidates, count, ret);
+    pick(0, question, implied.candidates, implied.count, ret);
 }
 
 void routes_choose(const Routes *routes, const RouteQuestion *question, RouteChoice *ret)
@@ -619,26 +661,57 @@ void routes_choose(const Routes *routes, const RouteQuestion *question, RouteCho
 
 // ---- which addresses ----
 
+typedef struct Taking {
+    Str address;
+    char *reason;
+    size_t used;
+    bool taken, picky; // one takes it; each vendor so far takes some addresses only
+} Taking;
+
+static void ask_vendor(
+    Taking *taking, const char *name, const VendorApi *api, const CredentialEntry *account)
+{
+    if (account == NULL || taking->taken) {
+        return;
+    }
+    Str prefix = prefix_of(account);
+    const char *which = api->by_definition ? prefix.ptr : api->addresses;
+    taking->taken = takes(api, account, taking->address);
+    taking->picky = true;
+    int wrote = snprintf(
+        taking->reason + taking->used, ROUTES_REASON_SIZE - taking->used, "%s %s (%s)",
+        taking->used == 0 ? "not an address of" : ",", name, which != NULL ? which : "");
+    bool fits = wrote > 0 && taking->used + (size_t)wrote < ROUTES_REASON_SIZE;
+    taking->used = fits ? taking->used + (size_t)wrote : taking->used;
+    taking->reason[taking->used] = '\0';
+}
+
+static void ask_defined(Taking *taking, const Routes *routes, Str tenant, Channel channel)
+{
+    const Owner *owner = map_get(routes->owners, tenant);
+    for (size_t i = 0; owner != NULL && i < owner->credentials.count; i++) {
+        const CredentialEntry *entry = credential_at(owner, i);
+        const VendorApi *api = vendor_find(str_from(entry->vendor));
+        if (is_promoted(entry) && api != NULL && api->by_definition && api->channel == channel) {
+            ask_vendor(taking, entry->vendor, api, entry);
+        }
+    }
+}
+
 bool routes_takes(
     const Routes *routes, Str tenant, Channel channel, Str address, char reason[ROUTES_REASON_SIZE])
 {
-    size_t used = 0;
-    bool picky = false; // does each vendor of the channel take some addresses only?
+    Taking taking = {.address = address, .reason = reason};
     const VendorApi *api = NULL;
     reason[0] = '\0';
     for (size_t i = 0; (api = vendor_at(i)) != NULL; i++) {
-        if (api->channel != channel ||
-            routes_account(routes, tenant, str_from(api->name), STR_EMPTY) == NULL) {
-            continue;
+        if (api->channel == channel) {
+            ask_vendor(
+                &taking, api->name, api,
+                routes_account(routes, tenant, str_from(api->name), STR_EMPTY));
         }
-        if (api->takes == NULL || api->takes(address)) {
-            return true;
-        }
-        picky = true;
-        int wrote = snprintf(
-            reason + used, ROUTES_REASON_SIZE - used, "%s %s (%s)",
-            used == 0 ? "not an address of" : ",", api->name, api->addresses);
-        used = wrote > 0 && used + (size_t)wrote < ROUTES_REASON_SIZE ? used + (size_t)wrote : used;
     }
-    return !picky;
+    ask_defined(&taking, routes, tenant, channel);
+    ask_defined(&taking, routes, STR(ROUTING_PLATFORM), channel);
+    return taking.taken || !taking.picky;
 }

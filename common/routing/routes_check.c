@@ -5,6 +5,7 @@
 #include "common/base/id.h"
 #include "common/http/client/guard.h"
 #include "common/routing/routes.h"
+#include "common/vendor/generic/definition.h"
 #include "common/vendor/vendor_api.h"
 
 enum {
@@ -216,14 +217,13 @@ static bool is_host(Str text)
 
 // Where a secret may be sent at all; whether to this machine or inside the network is the
 // dispatchers' to allow (STENTOR_VENDOR_ADDRESSES).
-static bool check_base_url(const char *url, Error *err)
+static bool check_target(const char *field, const char *url, Error *err)
 {
     static const HttpGuard any = {.allow_private = true, .allow_loopback = true};
     GuardedUrl found;
     Error why = {0};
     return guard_url(&any, url, &found, &why) ||
-           error_set(
-               err, ERROR_PERMANENT, "settings.base_url: %s; a secret is not sent there", why.text);
+           error_set(err, ERROR_PERMANENT, "%s: %s; a secret is not sent there", field, why.text);
 }
 
 static bool is_among(const char *const *names, const char *name)
@@ -252,8 +252,8 @@ static void list_settings(const VendorApi *api, Buf *out)
 static bool check_setting_name(const CredentialEntry *credential, const char *name, Error *err)
 {
     const VendorApi *api = vendor_find(str_from(credential->vendor));
-    if (api == NULL || strcmp(name, "base_url") == 0 || is_among(api->needs, name) ||
-        is_among(api->settings, name)) {
+    if (api == NULL || api->by_definition || strcmp(name, "base_url") == 0 ||
+        is_among(api->needs, name) || is_among(api->settings, name)) {
         return true;
     }
     Buf known;
@@ -294,7 +294,8 @@ static bool check_settings(const CredentialEntry *credential, Error *err)
                 err, ERROR_PERMANENT, "settings.%s: letters, digits, '.' and '-' only",
                 setting->name);
         }
-        if (strcmp(setting->name, "base_url") == 0 && !check_base_url(setting->value, err)) {
+        if (strcmp(setting->name, "base_url") == 0 &&
+            !check_target("settings.base_url", setting->value, err)) {
             return false;
         }
     }
@@ -318,6 +319,88 @@ static bool check_needs(const CredentialEntry *credential, Error *err)
         }
     }
     return true;
+}
+
+// ---- what an operator has defined ----
+
+static Str setting_of(const CredentialEntry *credential, const char *name)
+{
+    for (size_t i = 0; i < credential->n_settings; i++) {
+        if (strcmp(credential->settings[i]->name, name) == 0) {
+            return str_from(credential->settings[i]->value);
+        }
+    }
+    return STR_EMPTY;
+}
+
+// The host is written out, with a path behind it.
+static bool check_prefix(const CredentialEntry *credential, Error *err)
+{
+    char url[SETTING_VALUE_MAX + 1];
+    Str prefix = setting_of(credential, "address_prefix");
+    ptrdiff_t scheme = str_find(prefix, ':');
+    Str rest = scheme < 0 ? STR_EMPTY : str_slice(prefix, (size_t)scheme + 3, prefix.len);
+    if (str_find(rest, '/') < 1) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "settings.address_prefix: required where request.url is {{to}}: with what recipients' "
+            "URLs begin, such as https://chat.example/hooks/");
+    }
+    return str_to_c(prefix, url, sizeof url) && check_target("settings.address_prefix", url, err);
+}
+
+static bool check_origin(VendorDefinition *definition, Arena *arena, Error *err)
+{
+    Str origin = definition_origin(definition);
+    const char *url = arena_printf(arena, STR_FMT "/", STR_ARG(origin));
+    return check_target("definition.request.url", url, err);
+}
+
+static bool try_definition(
+    const CredentialEntry *credential, VendorDefinition *definition, Arena *arena, Error *err)
+{
+    VendorPair settings[CREDENTIAL_SETTINGS_MAX];
+    VendorRequest request;
+    for (size_t i = 0; i < credential->n_settings; i++) {
+        settings[i] = (VendorPair){
+            str_from(credential->settings[i]->name), str_from(credential->settings[i]->value)};
+    }
+    const VendorAccount account = {
+        .name = str_from(credential->name),
+        .id = str_from(credential->key_id),
+        .settings = settings,
+        .setting_count = credential->n_settings};
+    if (definition_try(definition, &account, arena, &request, err)) {
+        return true;
+    }
+    err->kind = ERROR_PERMANENT;
+    return false;
+}
+
+static bool check_definition(const CredentialEntry *credential, Error *err)
+{
+    const VendorApi *api = vendor_find(str_from(credential->vendor));
+    if (api == NULL || !api->by_definition) {
+        return credential->definition[0] == '\0' ||
+               error_set(
+                   err, ERROR_PERMANENT,
+                   "definition: '%s' is a vendor that needs none; one of your own is named "
+                   "CHANNEL-WORD, such as sms-acme",
+                   credential->vendor);
+    }
+    VendorDefinition *definition =
+        definition_compile(str_from(credential->definition), api->channel, err);
+    if (definition == NULL) {
+        return false;
+    }
+    Arena *arena = arena_new(0);
+    bool at_address = definition_origin(definition).len == 0;
+    bool good =
+        (at_address ? check_prefix(credential, err) : check_origin(definition, arena, err)) &&
+        try_definition(credential, definition, arena, err);
+    arena_free(arena);
+    definition_drop(definition);
+    return good;
 }
 
 bool credential_has_secret(const CredentialEntry *credential)
@@ -361,5 +444,6 @@ bool credential_entry_check(const CredentialEntry *credential, Error *err)
             "reference: %s has no secret of its own: the recipient's address is one",
             credential->vendor);
     }
-    return check_settings(credential, err) && check_needs(credential, err);
+    return check_settings(credential, err) && check_needs(credential, err) &&
+           check_definition(credential, err);
 }

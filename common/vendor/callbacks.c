@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/vendor/callback_list.h"
+#include "common/vendor/generic/definition.h"
 
 // The only list of vendors that call back.
 static const VendorCallback *const callbacks[] = {
@@ -35,5 +36,5 @@ const VendorCallback *vendor_callback_find(Str name)
             return callbacks[n];
         }
     }
-    return NULL;
+    return definition_callback(definition_channel(name));
 }

@@ -5,6 +5,7 @@
 #include "common/vendor/apns/apns.h"
 #include "common/vendor/chat/chat.h"
 #include "common/vendor/fcm/fcm.h"
+#include "common/vendor/generic/definition.h"
 #include "common/vendor/mailgun/mailgun.h"
 #include "common/vendor/meta/meta.h"
 #include "common/vendor/postmark/postmark.h"
@@ -53,7 +54,7 @@ const VendorApi *vendor_find(Str name)
             return vendors[n];
         }
     }
-    return NULL;
+    return definition_api(definition_channel(name));
 }
 
 const VendorReason *vendor_reason(const VendorApi *api, Str text)

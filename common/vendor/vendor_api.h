@@ -13,7 +13,7 @@
 #include "common/vendor/send_result.h"
 
 enum {
-    VENDOR_NAME_MAX = 16,
+    VENDOR_NAME_MAX = 32,
     VENDOR_KEY_MAX = 64, // an idempotency key: [A-Za-z0-9._-]
     VENDOR_HEADERS_MAX = 24,
     VENDOR_ADDRESSES_MAX = 50,
@@ -78,6 +78,7 @@ typedef struct VendorAccount {
     Str bearer; // of a vendor with `sign` or `grant`: what authorizes now (push/bearers.h)
     const VendorPair *settings;
     size_t setting_count;
+    struct VendorDefinition *definition; // of a vendor by definition (generic/); NULL elsewhere
 } VendorAccount;
 
 // Empty when it is not set.
@@ -99,6 +100,7 @@ typedef struct VendorAnswer {
     Str body;        // as much as was read
     bool cut;        // the body ended early, or was longer than VENDOR_ANSWER_MAX
     int64_t read_us; // when: for Retry-After as a date
+    const struct VendorDefinition *definition; // the account's when it was asked
 } VendorAnswer;
 
 // Empty when not there; names are compared without case.
@@ -187,12 +189,14 @@ typedef struct VendorApi {
     // The address is an endpoint of its own and the secret (an incoming URL): the credential has no
     // secret, and what one address answers says nothing of the vendor.
     bool endpoint;
+    bool by_definition; // its credential says how it is spoken to (generic/definition.h)
 } VendorApi;
 
 // Of a SendResult's text, which begins with the vendor's code; NULL: no more than its class says.
 const VendorReason *vendor_reason(const VendorApi *api, Str text);
 
-// NULL: no vendor with an HTTP API has this name.
+// NULL: no vendor with an HTTP API has this name. "<channel>-<word>" is one by definition, whose
+// name here is none of its own.
 const VendorApi *vendor_find(Str name);
-// The n-th, for lists; NULL behind the last.
+// The n-th that the code knows, for lists; NULL behind the last.
 const VendorApi *vendor_at(size_t n);

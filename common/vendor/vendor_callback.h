@@ -120,6 +120,8 @@ typedef struct VendorCallback {
     // Everything in *ret lives in `arena` or is static. ERROR_PERMANENT when the body is none of
     // the vendor's.
     bool (*events)(Str body, Arena *arena, CallbackBatch *ret, Error *err);
+    // Its definition has verify and events (generic/definition.h), and its name is none of its own.
+    bool by_definition;
 } VendorCallback;
 
 // NULL: no vendor of this name calls back.

@@ -86,6 +86,10 @@ const char *api_field_option(const Command *command, Str field, Arena *arena)
         Str name = str_slice(own, sizeof "variables." - 1, own.len);
         return arena_printf(arena, "--var " STR_FMT, STR_ARG(name));
     }
+    if (str_starts(own, STR("definition.")) && has_option(command, STR("definition"))) {
+        Str place = str_slice(own, sizeof "definition." - 1, own.len);
+        return arena_printf(arena, "--definition " STR_FMT, STR_ARG(place));
+    }
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
         Str known = str_from(aliases[i].field);
         if ((str_eq(own, known) || str_eq(outermost(own), known)) &&

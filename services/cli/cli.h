@@ -246,6 +246,7 @@ int cmd_channel_list(Cli *cli);
 int cmd_channel_suspend(Cli *cli);
 int cmd_channel_resume(Cli *cli);
 int cmd_channel_test(Cli *cli);
+int cmd_vendor_try(Cli *cli);
 int cmd_shadow(Cli *cli);
 int cmd_completion(Cli *cli);
 int cmd_man(Cli *cli);

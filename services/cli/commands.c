@@ -384,18 +384,23 @@ const Command commands[] = {
      "  --since TIME   RFC 3339, or a span before now (default 24h, at most 31d); archived periods are not counted\n"
      "  --limit N      the newest N attempts of all its vendors together (default 100000, at most 1000000)\n"
      "  Of the tenant's messages, whichever route led to the vendor; STENTOR_TENANT=platform: of all tenants' messages.", cmd_route_compare, NULL},
-    {"credential put", "VENDOR NAME", 2, 2, "reference= key-id= set= rate-per-s= rate-per-day= json",
+    {"credential put", "VENDOR NAME", 2, 2, "reference= key-id= set= definition= rate-per-s= rate-per-day= json",
      "say where the dispatchers find a vendor's secret; a new one is staged: test it, then promote it\n"
      "  --reference REF      file:/PATH, env:NAME or exec:/PATH ARGUMENTS, on the dispatchers' hosts; never the secret itself;\n"
      "                       none for slack, discord and teams, whose addresses are secrets\n"
      "  --key-id TEXT        its public half, where there is one: an access key id\n"
      "  --set NAME=VALUE     what else the vendor needs: region=eu-west-1, domain=mg.example.com; repeatable\n"
+     "  --definition FILE    of a vendor of your own, named CHANNEL-WORD (sms-acme): its requests and answers as JSON\n"
      "  --rate-per-s N, --rate-per-day N   most sends of all dispatchers together (default: no limit)", cmd_credential_put, NULL},
     {"credential list", "", 0, 0, "json", "list the credentials and their states", cmd_credential_list, NULL},
     {"credential show", "VENDOR NAME", 2, 2, "json", "show a credential", cmd_credential_show, NULL},
     {"credential promote", "VENDOR NAME", 2, 2, "json", "use it from now on; the one that was active ends what it began and is superseded", cmd_credential_promote, NULL},
     {"credential revoke", "VENDOR NAME", 2, 2, "json", "use it never again", cmd_credential_revoke, NULL},
     {"credential delete", "VENDOR NAME", 2, 2, "json", "delete a staged or revoked credential", cmd_credential_delete, NULL},
+    {"vendor try", "VENDOR FILE", 2, 2, "set= status= body= json",
+     "show the request that a definition makes of a sample; nothing is sent\n"
+     "  --set NAME=VALUE   a setting as the credential will have it; repeatable\n"
+     "  --status N --body TEXT   show what this answer would mean instead", cmd_vendor_try, NULL},
     {"channel list", "", 0, 0, "json", "list the vendors and how they stand: active, degraded, down, disabled", cmd_channel_list, NULL},
     {"channel suspend", "VENDOR", 1, 1, "reason=! until= json",
      "send nothing by this vendor: what may go by another one does, the rest waits\n"

@@ -318,7 +318,7 @@ static RoutingFacts facts_of(const Job *job, const SendResult *result, int64_t n
         // After an unknown outcome this attempt is bound: the next one sees which other there is.
         .other_usable = result->state == SEND_UNKNOWN || find_other(job, now_us, &other),
         .vendor_up = place != NULL && vendor_is_up(place, now_us),
-        .key_known_s = api != NULL ? api->key_known_s : 0,
+        .key_known_s = place != NULL ? vendor_key_known_s(place) : 0,
         .key_age_ms = (now_us - first_us) / 1000,
         .can_be_asked = api != NULL && api->ask != NULL,
         .calls_back = api != NULL,

@@ -26,6 +26,7 @@ typedef struct Call {
     HttpRequest *http;
     CallbackRoute route;
     CallbackRequest request;
+    const VendorDefinition *definition; // of a vendor by definition; valid until the loop turns
     SnsMessage sns;
     Str key; // the name of the one that fitted
 } Call;
@@ -61,7 +62,7 @@ static void answer_rejected(
 {
     bool final = reason == REJECT_BAD_SIGNATURE;
     metric_add(endpoint->refused, 1);
-    rejected_note(&endpoint->rejected, http, route->tenant, route->vendor, reason);
+    rejected_note(&endpoint->rejected, http, route->tenant, route->name, reason);
     if (route->vendor->reads == callback_basic_reads) {
         http_response_header(http, "WWW-Authenticate", STR("Basic realm=\"callbacks\""));
     }
@@ -115,7 +116,7 @@ static void derive_id(const Call *call, size_t part, char ret[EVENT_ID_SIZE])
     Arena *arena = call->http->arena;
     char *discriminator = arena_printf(arena, STR_FMT "/%s", STR_ARG(call->route.tenant), hex);
     discriminator = part == 0 ? discriminator : arena_printf(arena, "%s/%zu", discriminator, part);
-    event_id_derive("inbound", str_from(vendor->name), str_from(discriminator), ret);
+    event_id_derive("inbound", call->route.name, str_from(discriminator), ret);
 }
 
 static bool pack_callback(
@@ -133,7 +134,7 @@ static bool pack_callback(
     Stentor__V1__InboundCallback callback;
     stentor__v1__inbound_callback__init(&callback);
     callback.meta = &meta;
-    callback.vendor = arena_cstr(http->arena, str_from(call->route.vendor->name));
+    callback.vendor = arena_cstr(http->arena, call->route.name);
     callback.key = arena_cstr(http->arena, call->key);
     DataKey *key = data_key_for_tenant(call->endpoint->master, tenant);
     callback.body = seal(key, tenant, STR_EMPTY, "body", body, http->arena);
@@ -166,7 +167,7 @@ static bool pack_parts(Call *call, BusOut **ret, size_t *ret_count, Error *err)
         return false;
     }
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
-    subject_inbound(subject, call->route.vendor->name);
+    subject_inbound(subject, arena_cstr(call->http->arena, call->route.name));
     BusOut *out = arena_array(arena, *ret_count, sizeof *out);
     for (size_t i = 0; i < *ret_count; i++) {
         char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
@@ -209,7 +210,7 @@ static void store(Call *call)
 bool callback_route(Str path, CallbackRoute *ret)
 {
     Str prefix = STR("/v1/inbound/");
-    Str vendor;
+    Str vendor = STR_EMPTY;
     if (!str_starts(path, prefix)) {
         return false;
     }
@@ -217,6 +218,7 @@ bool callback_route(Str path, CallbackRoute *ret)
     bool whole = str_split(&rest, '/', &ret->tenant) && id_is_tenant(ret->tenant) &&
                  str_split(&rest, '/', &vendor);
     ret->vendor = whole ? vendor_callback_find(vendor) : NULL;
+    ret->name = vendor;
     ret->capability = rest;
     // "a/" has an empty part, which is no capability.
     bool parted = whole && (size_t)(vendor.ptr + vendor.len - path.ptr) < path.len;
@@ -238,8 +240,7 @@ static bool check_head(CallbackEndpoint *endpoint, HttpRequest *http, const Call
 {
     bool given = route->capability.len > 0;
     if ((given || route->vendor->needs_capability) &&
-        !inbound_capability_fits(
-            endpoint->master, route->tenant, str_from(route->vendor->name), route->capability)) {
+        !inbound_capability_fits(endpoint->master, route->tenant, route->name, route->capability)) {
         answer_rejected(
             endpoint, http, route, REJECT_CAPABILITY,
             "the path is not one that `stentor inbound url VENDOR` has shown");
@@ -343,6 +344,20 @@ static bool confirms(Call *call)
     return true;
 }
 
+// One by definition whose tenant has none is as one without a key.
+static bool verify(
+    const Call *call, const CallbackKey *keys, size_t key_count, CallbackVerdict *ret,
+    size_t *ret_key)
+{
+    const VendorCallback *vendor = call->route.vendor;
+    if (!vendor->by_definition) {
+        return vendor->verify(&call->request, keys, key_count, ret, ret_key);
+    }
+    *ret = CALLBACK_BAD;
+    return call->definition != NULL &&
+           definition_verify(call->definition, &call->request, keys, key_count, ret, ret_key);
+}
+
 // A path without a key costs as much and answers the same as a wrong key.
 static void check_signature(Call *call, const InboundForce *force)
 {
@@ -351,8 +366,7 @@ static void check_signature(Call *call, const InboundForce *force)
     CallbackVerdict verdict = CALLBACK_BAD;
     size_t which = 0;
     bool known = force->count > 0;
-    bool good = call->route.vendor->verify(
-        &call->request, known ? keys : &none, known ? force->count : 1, &verdict, &which);
+    bool good = verify(call, known ? keys : &none, known ? force->count : 1, &verdict, &which);
     if (!good && verdict == CALLBACK_BAD && force->missing > 0) {
         call->endpoint->waiting--; // it may be good under the one that is missing
         answer_unavailable(call->endpoint, call->http, "a key cannot be read; send it again");
@@ -424,10 +438,16 @@ static Str url_of(const CallbackEndpoint *endpoint, HttpRequest *http)
         STR_ARG(http->path), attempt.len > 0 ? "?" INBOUND_ATTEMPT "=" : "", STR_ARG(attempt)));
 }
 
-static VendorPair *read_headers(const VendorCallback *vendor, HttpRequest *http, size_t *ret_count)
+static VendorPair *read_headers(const Call *call, HttpRequest *http, size_t *ret_count)
 {
-    VendorPair *pairs = arena_array(http->arena, READS_MAX, sizeof *pairs);
+    const VendorCallback *vendor = call->route.vendor;
+    VendorPair *pairs = arena_array(http->arena, READS_MAX + 1, sizeof *pairs);
+    const char *defined =
+        call->definition != NULL ? definition_signature_header(call->definition) : NULL;
     *ret_count = 0;
+    if (defined != NULL) {
+        pairs[(*ret_count)++] = (VendorPair){str_from(defined), http_header(http, defined)};
+    }
     for (size_t i = 0; vendor->reads != NULL && vendor->reads[i] != NULL && i < READS_MAX; i++) {
         pairs[(*ret_count)++] =
             (VendorPair){str_from(vendor->reads[i]), http_header(http, vendor->reads[i])};
@@ -473,9 +493,14 @@ void callback_handle(CallbackEndpoint *endpoint, HttpRequest *http)
         .received_at_us = http->received_at_us,
         .max_age_s = endpoint->max_age_s,
     };
-    call->request.headers = read_headers(vendor, http, &call->request.header_count);
+    if (vendor->by_definition) {
+        call->definition =
+            definitions_find(endpoint->definitions, call->route.tenant, call->route.name);
+    }
+    call->request.headers = read_headers(call, http, &call->request.header_count);
     endpoint->waiting++;
-    const InboundEntry *entry = inbound_keys_find(endpoint->keys, call->route.tenant, vendor);
+    const InboundEntry *entry =
+        inbound_keys_find(endpoint->keys, call->route.tenant, call->route.name);
     if (str_eq(str_from(vendor->name), STR("ses"))) {
         check_sns(call, entry);
     } else {

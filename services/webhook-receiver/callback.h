@@ -7,6 +7,7 @@
 #include "common/codec/seal.h"
 #include "common/http/server.h"
 #include "common/service/metrics.h"
+#include "services/webhook-receiver/definitions.h"
 #include "services/webhook-receiver/inbound_keys.h"
 #include "services/webhook-receiver/rejected.h"
 #include "services/webhook-receiver/sns_link.h"
@@ -20,6 +21,7 @@ typedef struct CallbackEndpoint {
     Bus *bus;
     MasterKey *master;
     const InboundKeys *keys;
+    Definitions *definitions;
     SnsLink *sns;
     Rejected rejected;
     Str public_url;    // of this service; empty: not known, so no vendor that signs it is heard
@@ -43,6 +45,7 @@ void callback_handle(
 typedef struct CallbackRoute {
     Str tenant;
     const VendorCallback *vendor;
+    Str name;       // the vendor's
     Str capability; // empty: the path has none
 } CallbackRoute;
 // "/v1/inbound/<tenant>/<vendor>[/<capability>]" of a known vendor. false: not such a path.

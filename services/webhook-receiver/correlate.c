@@ -52,6 +52,7 @@ struct Correlator {
     MasterKey *master;
     const Suppressions *known;
     const InboundKeys *inbound;
+    Definitions *definitions;
     MailWork *mails;
     int open;  // parts that are not stopped yet
     Map *keys; // tenant -> DataKey, derived from the master key
@@ -277,7 +278,7 @@ static bool open_callback(
     Str tenant = str_from(callback->meta->tenant);
     *ret_origin = (CallbackOrigin){
         .tenant = tenant,
-        .vendor = is_mail ? STR("smtp") : str_from(vendor->name), // what went by SMTP bounces
+        .vendor = is_mail ? STR("smtp") : str_from(callback->vendor), // what went by SMTP bounces
         .channel = is_mail ? CHANNEL_EMAIL : vendor->channel,
         .is_mail = is_mail,
         .event_id = str_from(callback->meta->event_id),
@@ -445,6 +446,23 @@ static void read_mail(Correlator *c, Delivery *delivery, const CallbackOrigin *o
 
 // ---- a batch ----
 
+static bool read_events(
+    Correlator *c, const CallbackOrigin *origin, const VendorCallback *vendor, Str body,
+    Arena *arena, CallbackBatch *ret, Error *err)
+{
+    if (vendor == NULL || !vendor->by_definition) {
+        return vendor == NULL || vendor->events(body, arena, ret, err);
+    }
+    const VendorDefinition *definition =
+        definitions_find(c->definitions, origin->tenant, origin->vendor);
+    return definition != NULL
+               ? definition_events(definition, body, arena, ret, err)
+               : error_set(
+                     err, ERROR_PERMANENT,
+                     "vendor '" STR_FMT "' has no active credential, so no definition, any more",
+                     STR_ARG(origin->vendor));
+}
+
 static void take(Correlator *c, Delivery *delivery)
 {
     CallbackOrigin origin = {0};
@@ -457,7 +475,7 @@ static void take(Correlator *c, Delivery *delivery)
         read_mail(c, delivery, &origin, body);
         return;
     }
-    ok = ok && (vendor == NULL || vendor->events(body, delivery->arena, &batch, &err)) &&
+    ok = ok && read_events(c, &origin, vendor, body, delivery->arena, &batch, &err) &&
          correlate(c, delivery, &origin, &batch, &err);
     delivery_settle(delivery, ok ? NULL : &err);
 }
@@ -513,13 +531,14 @@ static void register_metrics(Counters *counters, Metrics *metrics)
 
 Correlator *correlator_new(
     Bus *bus, MasterKey *master, const Suppressions *known, const InboundKeys *inbound,
-    Metrics *metrics)
+    Definitions *definitions, Metrics *metrics)
 {
     Correlator *c = xcalloc(1, sizeof *c);
     c->bus = bus;
     c->master = master;
     c->known = known;
     c->inbound = inbound;
+    c->definitions = definitions;
     c->keys = map_new(free_data_key);
     bounce_key(master, &c->token_key);
     c->mails = mail_work_new(bus_loop(bus), master);

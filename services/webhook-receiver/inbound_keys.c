@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/map.h"
 #include "common/codec/event.h"
+#include "common/vendor/generic/definition.h"
 #include "stentor/v1/config.pb-c.h"
 
 enum { VENDORS_MAX = 32, ENTRY_NAME_SIZE = 96 };
@@ -21,7 +22,7 @@ typedef struct Slot {
 
 struct InboundEntry {
     const VendorCallback *vendor;
-    char *tenant;
+    char *tenant, *name; // of the vendor
     Slot slots[INBOUND_KEYS_MAX];
     size_t slot_count;
     char *listed[INBOUND_LISTED_MAX]; // topics of SNS, or the tenant's own numbers at the vendor
@@ -33,6 +34,7 @@ struct InboundKeys {
     Map *entries; // "tenant/vendor" -> InboundEntry
     Arena *none_arena;
     Str none[VENDORS_MAX]; // in the order of vendor_callback_at
+    Str none_defined;      // of vendors by definition
 };
 
 // ---- entries ----
@@ -48,6 +50,7 @@ static void free_entry(void *value)
         free(entry->listed[i]);
     }
     free(entry->tenant);
+    free(entry->name);
     free(entry);
 }
 
@@ -60,6 +63,7 @@ InboundKeys *inbound_keys_new(Secrets *secrets)
     for (size_t i = 0; vendor_callback_at(i) != NULL && i < VENDORS_MAX; i++) {
         keys->none[i] = vendor_callback_at(i)->key_none(keys->none_arena);
     }
+    keys->none_defined = definition_callback(CHANNEL_SMS)->key_none(keys->none_arena);
     return keys;
 }
 
@@ -76,6 +80,9 @@ void inbound_keys_free(InboundKeys *keys)
 CallbackKey inbound_keys_none(const InboundKeys *keys, const VendorCallback *vendor)
 {
     size_t at = 0;
+    if (vendor->by_definition) {
+        return (CallbackKey){STR("none"), keys->none_defined};
+    }
     while (vendor_callback_at(at) != vendor) {
         at++;
     }
@@ -94,7 +101,7 @@ static Str entry_name(char out[ENTRY_NAME_SIZE], Str tenant, Str vendor)
 
 static SecretName secret_name(const InboundEntry *entry, const char *name)
 {
-    return (SecretName){str_from(entry->tenant), str_from(entry->vendor->name), str_from(name)};
+    return (SecretName){str_from(entry->tenant), str_from(entry->name), str_from(name)};
 }
 
 static void want_secret(
@@ -109,8 +116,7 @@ static void want_secret(
         (Slot){.name = xstrdup(secret->name), .not_after_us = secret->not_after_us};
     if (!secrets_want(keys->secrets, &name, str_from(secret->reference), &err)) {
         LOG(LOG_WARN, "a key of a vendor's callbacks is none", log_text("tenant", entry->tenant),
-            log_text("vendor", entry->vendor->name), log_text("key", secret->name),
-            log_error(&err));
+            log_text("vendor", entry->name), log_text("key", secret->name), log_error(&err));
     }
 }
 
@@ -159,6 +165,7 @@ static InboundEntry *make_entry(
     }
     InboundEntry *entry = xcalloc(1, sizeof *entry);
     entry->vendor = vendor;
+    entry->name = xstrdup(event->vendor);
     entry->tenant = xmalloc(tenant.len + 1);
     (void)str_to_c(tenant, entry->tenant, tenant.len + 1);
     if (public_key.len > 0) {
@@ -179,13 +186,12 @@ static void remove_entry(InboundKeys *keys, Str key)
 }
 
 static bool put_entry(
-    InboundKeys *keys, const VendorCallback *vendor, Str tenant,
-    const Stentor__V1__InboundKey *event, Error *err)
+    InboundKeys *keys, Str vendor, Str tenant, const Stentor__V1__InboundKey *event, Error *err)
 {
     char name[ENTRY_NAME_SIZE];
-    Str key = entry_name(name, tenant, str_from(vendor->name));
+    Str key = entry_name(name, tenant, vendor);
     if (!id_is_tenant(tenant) || !str_eq(tenant, str_from(event->tenant)) ||
-        !str_eq(str_from(vendor->name), str_from(event->vendor))) {
+        !str_eq(vendor, str_from(event->vendor))) {
         return error_set(
             err, ERROR_PERMANENT, "the inbound key's tenant or vendor is not the subject's");
     }
@@ -193,7 +199,7 @@ static bool put_entry(
         remove_entry(keys, key);
         return true;
     }
-    InboundEntry *entry = make_entry(keys, vendor, tenant, event, err);
+    InboundEntry *entry = make_entry(keys, vendor_callback_find(vendor), tenant, event, err);
     if (entry == NULL) {
         return false;
     }
@@ -204,8 +210,7 @@ static bool put_entry(
 
 bool inbound_keys_changed(InboundKeys *keys, Str tenant, Str vendor, Str payload, Error *err)
 {
-    const VendorCallback *known = vendor_callback_find(vendor);
-    if (known == NULL) {
+    if (vendor_callback_find(vendor) == NULL) {
         return true; // a vendor that this version does not know
     }
     if (payload.len == 0) {
@@ -216,18 +221,17 @@ bool inbound_keys_changed(InboundKeys *keys, Str tenant, Str vendor, Str payload
     Arena *arena = arena_new(0);
     const Stentor__V1__InboundKey *event = (const Stentor__V1__InboundKey *)event_unpack(
         &stentor__v1__inbound_key__descriptor, payload, arena, err);
-    bool ok = event != NULL && put_entry(keys, known, tenant, event, err);
+    bool ok = event != NULL && put_entry(keys, vendor, tenant, event, err);
     arena_free(arena);
     return ok;
 }
 
 // ---- asked for ----
 
-const InboundEntry *inbound_keys_find(
-    const InboundKeys *keys, Str tenant, const VendorCallback *vendor)
+const InboundEntry *inbound_keys_find(const InboundKeys *keys, Str tenant, Str vendor)
 {
     char name[ENTRY_NAME_SIZE];
-    return map_get(keys->entries, entry_name(name, tenant, str_from(vendor->name)));
+    return map_get(keys->entries, entry_name(name, tenant, vendor));
 }
 
 // false: it is not there.

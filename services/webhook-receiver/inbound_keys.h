@@ -18,8 +18,7 @@ void inbound_keys_free(InboundKeys *keys);
 bool inbound_keys_changed(InboundKeys *keys, Str tenant, Str vendor, Str payload, Error *err);
 
 // NULL: the tenant has none of this vendor. Valid until the loop turns.
-const InboundEntry *inbound_keys_find(
-    const InboundKeys *keys, Str tenant, const VendorCallback *vendor);
+const InboundEntry *inbound_keys_find(const InboundKeys *keys, Str tenant, Str vendor);
 typedef struct InboundForce {
     CallbackKey keys[INBOUND_KEYS_MAX];
     size_t count;

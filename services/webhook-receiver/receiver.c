@@ -41,6 +41,7 @@ typedef struct Receiver {
     Service *service;
     Secrets *secrets;
     InboundKeys *keys;
+    Definitions *definitions;
     Suppressions *suppressions;
     ConfigMirror *mirror;
     KeyRegister registered; // the registered master keys, from CONFIG
@@ -128,6 +129,9 @@ static bool on_config_changed(
     }
     if (str_eq(kind, STR(MAIL_DOMAIN_KIND))) {
         return bounce_domains_changed(r->domains, tenant, key, message->payload, err);
+    }
+    if (str_eq(kind, STR("credential"))) {
+        return definitions_changed(r->definitions, tenant, key, message->payload, err);
     }
     return !str_eq(kind, STR("inbound")) ||
            inbound_keys_changed(r->keys, tenant, key, message->payload, err);
@@ -255,12 +259,14 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
     Bus *bus = service_bus(r->service);
     Metrics *metrics = service_metrics(r->service);
     r->keys = inbound_keys_new(r->secrets);
+    r->definitions = definitions_new();
     r->suppressions = suppressions_new();
     build_links(r, o);
     r->endpoint = (CallbackEndpoint){
         .bus = bus,
         .master = service_master_key(r->service),
         .keys = r->keys,
+        .definitions = r->definitions,
         .sns = r->sns,
         .public_url = str_from(r->public_url),
         .part_max = (size_t)o->body_max,
@@ -281,7 +287,8 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
             metrics, "stentor_webhook_receiver_opt_outs_refused_total", "", "Opt-outs refused"),
     };
     opt_out_key(r->endpoint.master, &r->opt_out.key);
-    r->correlator = correlator_new(bus, r->endpoint.master, r->suppressions, r->keys, metrics);
+    r->correlator =
+        correlator_new(bus, r->endpoint.master, r->suppressions, r->keys, r->definitions, metrics);
     r->mirror = config_mirror_new(bus, on_config_changed, r);
     config_mirror_on_unreadable(r->mirror, on_config_unreadable);
     config_mirror_on_ready(r->mirror, on_config_ready, r);
@@ -421,6 +428,7 @@ static void free_receiver(void *state)
     lmtp_server_free(r->lmtp);
     bounce_domains_free(r->domains);
     inbound_keys_free(r->keys);
+    definitions_free(r->definitions);
     secrets_free(r->secrets);
     suppressions_free(r->suppressions);
     link_revocations_free(r->revoked);

@@ -92,25 +92,27 @@ static bool pack(
     return event_pack(&callback.base, http->arena, ret, err);
 }
 
-static void count(const Rejected *rejected, const VendorCallback *vendor, RejectReason reason)
+// Those of vendors by definition are recorded and not counted: their names are the operator's.
+static void count(const Rejected *rejected, Str vendor, RejectReason reason)
 {
     for (size_t v = 0; v < REJECTED_VENDORS_MAX && vendor_callback_at(v) != NULL; v++) {
-        if (vendor_callback_at(v) == vendor) {
+        if (str_eq(vendor, str_from(vendor_callback_at(v)->name))) {
             metric_add(rejected->counts[v][reason], 1);
         }
     }
 }
 
 void rejected_note(
-    Rejected *rejected, HttpRequest *http, Str tenant, const VendorCallback *vendor,
-    RejectReason reason)
+    Rejected *rejected, HttpRequest *http, Str tenant, Str vendor, RejectReason reason)
 {
     char event_id[EVENT_ID_SIZE];
     char subject[SUBJECT_SIZE];
     Str payload = STR_EMPTY;
     count(rejected, vendor, reason);
     if (!take_token(rejected, http->received_at_us) ||
-        !pack(http, tenant, vendor->name, REASONS[reason], event_id, &payload, NULL)) {
+        !pack(
+            http, tenant, arena_cstr(http->arena, vendor), REASONS[reason], event_id, &payload,
+            NULL)) {
         metric_add(rejected->unrecorded, 1);
         return;
     }

@@ -30,5 +30,4 @@ typedef struct Rejected {
 
 void rejected_init(Rejected *rejected, Bus *bus, Metrics *metrics);
 void rejected_note(
-    Rejected *rejected, HttpRequest *http, Str tenant, const VendorCallback *vendor,
-    RejectReason reason);
+    Rejected *rejected, HttpRequest *http, Str tenant, Str vendor, RejectReason reason);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "services/cli/api_client.h"
+#include "services/cli/vendors/definition_file.h"
 
 static const char *path_of(Cli *cli, const char *tail)
 {
@@ -44,6 +45,14 @@ static bool set_rate(Cli *cli, json_t *object, const char *flag, const char *fie
     return true;
 }
 
+static bool set_definition(Cli *cli, json_t *object, Error *err)
+{
+    const char *path = args_flag(&cli->args, "definition");
+    json_t *definition = path != NULL ? definition_file(path, err) : NULL;
+    return path == NULL ||
+           (definition != NULL && json_object_set_new(object, "definition", definition) == 0);
+}
+
 int cmd_credential_put(Cli *cli)
 {
     Error err = {0};
@@ -53,7 +62,7 @@ int cmd_credential_put(Cli *cli)
     bool ok = reference == NULL ||
               json_object_set_new(object, "reference", json_string(reference)) == 0 ||
               error_set(&err, ERROR_USAGE, "--reference is not UTF-8");
-    ok = ok && set_settings(cli, object, &err) &&
+    ok = ok && set_definition(cli, object, &err) && set_settings(cli, object, &err) &&
          set_rate(cli, object, "rate-per-s", "rate_per_s", &err) &&
          set_rate(cli, object, "rate-per-day", "rate_per_day", &err);
     if (ok && key_id != NULL && json_object_set_new(object, "key_id", json_string(key_id)) != 0) {

@@ -21,17 +21,28 @@ enum {
 
 // ---- the vendors ----
 
+// Its entry was checked, so it compiles. What a request holds of the one before stays.
+static void take_definition(VendorPlace *place, const CredentialEntry *entry)
+{
+    Error err = {0};
+    Str document = str_from(entry->definition);
+    if (document.len > 0 && !definition_is(place->definition, document)) {
+        definition_drop(place->definition);
+        place->definition = definition_compile(document, place->api->channel, &err);
+    }
+}
+
 static bool read_account(void *ctx, VendorAccount *ret, Error *err)
 {
-    const VendorPlace *place = ctx;
+    VendorPlace *place = ctx;
     const Vendors *vendors = place->vendors;
     const CredentialEntry *entry = routes_credential(
-        vendors->routes, str_from(place->owner), str_from(place->api->name),
+        vendors->routes, str_from(place->owner), str_from(place->vendor.name),
         str_from(place->credential));
     if (entry == NULL) {
         return error_set(
             err, ERROR_CONFIG, "credential '%s' of %s is gone", place->credential,
-            place->api->name);
+            place->vendor.name);
     }
     static VendorPair settings[CREDENTIAL_SETTINGS_MAX]; // read at once, by one thread
     size_t count =
@@ -40,11 +51,13 @@ static bool read_account(void *ctx, VendorAccount *ret, Error *err)
         settings[i] =
             (VendorPair){str_from(entry->settings[i]->name), str_from(entry->settings[i]->value)};
     }
+    take_definition(place, entry);
     *ret = (VendorAccount){
         .name = str_from(entry->name),
         .id = str_from(entry->key_id),
         .settings = settings,
         .setting_count = count,
+        .definition = place->definition,
     };
     const SecretName name = {
         str_from(entry->tenant), str_from(entry->vendor), str_from(entry->name)};
@@ -57,7 +70,7 @@ static bool may_start(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_
     const VendorPlace *place = ctx;
     const Vendors *vendors = place->vendors;
     const CredentialEntry *entry = routes_credential(
-        vendors->routes, str_from(place->owner), str_from(place->api->name),
+        vendors->routes, str_from(place->owner), str_from(place->vendor.name),
         str_from(place->credential));
     if (vendors->budgets == NULL || entry == NULL) {
         return true;
@@ -104,6 +117,8 @@ bool vendors_smtp_may_start(void *ctx, Priority lane, size_t waiting, int64_t *r
 static void free_place(void *value)
 {
     VendorPlace *place = value;
+    definition_drop(place->definition);
+    free(place->name);
     free(place->limit);
     arena_free(place->arena);
     free(place->owner);
@@ -134,11 +149,14 @@ static VendorPlace *open_http(Vendors *vendors, Str name, const CredentialEntry 
     unsigned calls = api->http2 ? HTTP_VENDOR_STREAMS : vendors->parts.calls;
     vendors->calls += calls;
     place->api = api;
+    place->name = xstrdup(entry->vendor);
+    take_definition(place, entry);
     place->http = http_vendor_new(&(HttpVendorOptions){
         .loop = vendors->parts.loop,
         .transport = api->http2 ? transport_http2(vendors->client2, place->limit) : http1,
         .grants = http1,
         .api = api,
+        .name = place->name,
         .calls = calls,
         .connect_ms = vendors->parts.connect_ms,
         .whole_ms = vendors->parts.call_ms,
@@ -217,6 +235,13 @@ const Vendor *vendor_of(const VendorPlace *place)
 const VendorApi *vendor_api_of(const VendorPlace *place)
 {
     return place->api;
+}
+
+int64_t vendor_key_known_s(const VendorPlace *place)
+{
+    return place->definition != NULL ? definition_key_known_s(place->definition)
+           : place->api != NULL      ? place->api->key_known_s
+                                     : 0;
 }
 
 LedgerPlace vendor_ledger_place(const VendorPlace *place, Str key)

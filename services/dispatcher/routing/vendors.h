@@ -66,6 +66,7 @@ bool vendors_rewrite_message(const JobRoute *route);
 
 const Vendor *vendor_of(const VendorPlace *place);
 const VendorApi *vendor_api_of(const VendorPlace *place); // NULL: smtp
+int64_t vendor_key_known_s(const VendorPlace *place);     // 0: it knows no keys
 LedgerPlace vendor_ledger_place(const VendorPlace *place, Str key);
 bool vendor_is_up(const VendorPlace *place, int64_t now_us); // closed, or a probe is due
 // A mail that may have been sent there by the attempt before: what is known of that.

@@ -37,7 +37,7 @@ RoutingFacts vendor_doubt_facts(
         .state = SEND_UNKNOWN,
         .priority = (Priority)rendered->priority,
         .vendor_up = place != NULL && vendor_is_up(place, now_us),
-        .key_known_s = api != NULL ? api->key_known_s : 0,
+        .key_known_s = place != NULL ? vendor_key_known_s(place) : 0,
         .key_age_ms = age_ms,
         .can_be_asked = api != NULL && api->ask != NULL,
         .asked = rendered->unknown_asked,

@@ -6,6 +6,7 @@
 
 #include "common/base/map.h"
 #include "common/config/channel_health.h"
+#include "common/vendor/generic/definition.h"
 #include "services/dispatcher/routing/outcome_counts.h"
 #include "services/dispatcher/routing/vendors.h"
 
@@ -16,9 +17,11 @@ struct VendorPlace {
     Vendor vendor;
     HttpVendor *http; // NULL: smtp, inapp
     const VendorApi *api;
-    char *owner;      // the tenant whose credential it is, or "platform"
-    char *credential; // "" of smtp and inapp
-    char *limit;      // key of its limits, which all dispatchers share
+    char *name;                   // the vendor's
+    VendorDefinition *definition; // of a vendor by definition, as its credential has it; else NULL
+    char *owner;                  // the tenant whose credential it is, or "platform"
+    char *credential;             // "" of smtp and inapp
+    char *limit;                  // key of its limits, which all dispatchers share
     Breaker breaker;
     int64_t quota_per_s, quota_per_day; // as the vendor says; 0: none
     int64_t quota_due_us;               // when it is asked again, of clock_mono_us()

@@ -82,16 +82,16 @@ static json_t *tell_secrets(const Stentor__V1__InboundKey *key)
 }
 
 // `key` NULL: there is none.
-static json_t *tell(
-    const ApiCall *call, const VendorCallback *vendor, const Stentor__V1__InboundKey *key)
+static json_t *tell(const ApiCall *call, const Stentor__V1__InboundKey *key)
 {
     const InboundKeysApi *api = call->ctx;
     char capability[INBOUND_CAPABILITY_SIZE];
-    inbound_capability(api->master, str_from(call->tenant), str_from(vendor->name), capability);
+    const char *vendor = arena_cstr(call->http->arena, call->params[0]);
+    inbound_capability(api->master, str_from(call->tenant), call->params[0], capability);
     const char *state = key == NULL ? "none" : key->revoked ? "revoked" : "active";
     json_t *object = json_pack(
-        "{s:s, s:s, s:s, s:o}", "tenant", call->tenant, "vendor", vendor->name, "state", state,
-        "path", json_sprintf("/v1/inbound/%s/%s/%s", call->tenant, vendor->name, capability));
+        "{s:s, s:s, s:s, s:o}", "tenant", call->tenant, "vendor", vendor, "state", state, "path",
+        json_sprintf("/v1/inbound/%s/%s/%s", call->tenant, vendor, capability));
     if (key != NULL && key->public_key[0] != '\0') {
         (void)json_object_set_new(object, "public_key", json_string(key->public_key));
     }
@@ -119,7 +119,7 @@ static void answer_put(ConfigChange *base, Str payload)
 {
     (void)payload;
     const Put *put = (const Put *)base;
-    api_answer_json(base->call, 200, tell(base->call, put->vendor, &put->key));
+    api_answer_json(base->call, 200, tell(base->call, &put->key));
 }
 
 // ---- the body ----
@@ -261,7 +261,6 @@ static void on_shown(void *ctx, Str payload, uint64_t sequence, const Error *err
 {
     ApiCall *call = ctx;
     Error unreadable = {0};
-    const VendorCallback *vendor = vendor_callback_find(call->params[0]);
     const Stentor__V1__InboundKey *key = NULL;
     if (err == NULL && payload.len > 0) {
         key = (const Stentor__V1__InboundKey *)event_unpack(
@@ -275,7 +274,7 @@ static void on_shown(void *ctx, Str payload, uint64_t sequence, const Error *err
     if (key != NULL) {
         precondition_tag(call, sequence);
     }
-    api_answer_json(call, 200, tell(call, vendor, key));
+    api_answer_json(call, 200, tell(call, key));
 }
 
 static void get_key(ApiCall *call)

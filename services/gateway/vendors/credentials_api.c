@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/api/page.h"
@@ -7,6 +8,7 @@
 #include "common/base/id.h"
 #include "common/codec/event.h"
 #include "common/credential/reference.h"
+#include "common/vendor/generic/definition.h"
 #include "services/gateway/vendors/entry_change.h"
 
 typedef Stentor__V1__CredentialState State;
@@ -55,6 +57,10 @@ static json_t *tell(const VendorsApi *vendors, const CredentialEntry *entry)
         (void)json_object_set_new(object, "key_id", json_string(entry->key_id));
     }
     (void)json_object_set_new(object, "settings", settings);
+    json_t *definition = json_loads(entry->definition, 0, NULL);
+    if (definition != NULL) {
+        (void)json_object_set_new(object, "definition", definition);
+    }
     if (entry->rate_per_s > 0) {
         (void)json_object_set_new(object, "rate_per_s", json_integer(entry->rate_per_s));
     }
@@ -195,6 +201,22 @@ static void take_settings(ApiBody *outer, CredentialEntry *entry)
     (void)api_body_inside_end(outer, &body);
 }
 
+// As it is sent, in one line.
+static void take_definition(ApiBody *body, CredentialEntry *entry)
+{
+    json_t *definition = NULL;
+    if (!api_read_object(body, "definition", &definition) || definition == NULL) {
+        return;
+    }
+    char *text = json_dumps(definition, JSON_COMPACT);
+    if (text == NULL || strlen(text) > DEFINITION_MAX) {
+        (void)api_body_fail(body, "definition", "at most %d bytes", DEFINITION_MAX);
+    } else {
+        entry->definition = arena_cstr(body->arena, str_from(text));
+    }
+    free(text);
+}
+
 static void take_fields(ApiBody *body, CredentialEntry *entry)
 {
     Error err = {0};
@@ -207,6 +229,7 @@ static void take_fields(ApiBody *body, CredentialEntry *entry)
     (void)api_read_int(body, "rate_per_s", 0, 1000000, &per_s);
     (void)api_read_int(body, "rate_per_day", 0, INT64_C(4000000000), &per_day);
     take_settings(body, entry);
+    take_definition(body, entry);
     bool needed = credential_has_secret(entry);
     if ((needed || reference.len > 0) && !reference_parse(reference, &parsed, &err)) {
         (void)api_body_fail(body, "reference", "%s", err.text);

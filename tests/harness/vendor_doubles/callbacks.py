@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.x509.oid import NameOID
 
-from tests.harness.vendor_doubles import phone, voice
+from tests.harness.vendor_doubles import acme, phone, voice
 
 TEXT = "550 5.1.1 The email account that you tried to reach does not exist"
 
@@ -51,7 +51,7 @@ class Signer:
         elif vendor == "telnyx":
             self.private = ed25519.Ed25519PrivateKey.generate()
             self.key = base64.b64encode(self.private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)).decode()
-        elif vendor == "mailgun" or vendor in phone.VENDORS or vendor in voice.VENDORS:
+        elif vendor == "mailgun" or vendor in {**phone.VENDORS, **voice.VENDORS, **acme.VENDORS}:
             self.key = secrets.token_hex(16)
         else:
             self.key = f"stentor:{secrets.token_hex(16)}"  # basic auth: Postmark and SparkPost sign nothing
@@ -235,7 +235,7 @@ BODIES = {"sendgrid": sendgrid_body, "mailgun": mailgun_body, "postmark": postma
 
 
 def make(signer, mail, kind, at=None, **fields):
-    reports = {**phone.REPORTS, **voice.REPORTS}
+    reports = {**phone.REPORTS, **voice.REPORTS, **acme.REPORTS}
     if signer.vendor in reports:
         return Callback(*reports[signer.vendor](signer, mail, kind, fields))
     return signer.sign(BODIES[signer.vendor](mail, kind, at or time.time(), fields))

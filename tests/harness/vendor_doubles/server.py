@@ -15,12 +15,12 @@ import uuid
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.harness.processes import free_port, wait_until
-from tests.harness.vendor_doubles import callbacks, chat, phone, voice, wire
+from tests.harness.vendor_doubles import acme, callbacks, chat, phone, voice, wire
 from tests.harness.vendor_doubles.wire import Mail, Refused, Request, Answered
 
 BODY_MAX = 64 << 20
-VENDORS = {**wire.VENDORS, **phone.VENDORS, **chat.VENDORS, **voice.VENDORS}
-KEY_KNOWN = {"resend", "sparkpost"}  # the same Idempotency-Key gets the same answer, and nothing is sent
+VENDORS = {**wire.VENDORS, **phone.VENDORS, **chat.VENDORS, **voice.VENDORS, **acme.VENDORS}
+KEY_KNOWN = {"resend", "sparkpost", "sms-acme"}  # the same Idempotency-Key gets the same answer, and nothing is sent
 
 
 class Fault(enum.Enum):
@@ -52,7 +52,7 @@ class Double:
                          "telnyx": {"from": "+15005550007", "messaging_profile": "4000eba1-a0c0-4563-9925-b25e842a7cb6"},
                          "meta": {"phone_number_id": "106540352242922"},
                          "twilio_voice": {"from": "+15005550008"}, "vonage_voice": {"from": "+447700900001"},
-                         "twilio_whatsapp": {"from": "+14155238886"}}.get(vendor, {})
+                         "twilio_whatsapp": {"from": "+14155238886"}, "sms-acme": {"from": "SHOP", "account": acme.ACCOUNT}}.get(vendor, {})
         self.rejected, self.suppressed = set(), set()  # addresses: not valid; on the vendor's own list
         self.gone = set()  # paths of incoming URLs
         self.opted_out, self.price = set(), None  # numbers; of a message, as Twilio writes it
@@ -247,7 +247,8 @@ class Double:
             self.mails.append(mail)
         elif before[0] != mail.request.body:
             text = {"resend": {"statusCode": 409, "name": "invalid_idempotent_request", "message": "Same idempotency key used with a different request payload."},
-                    "sparkpost": {"errors": [{"message": "other payload", "code": "1600"}]}}[self.vendor]
+                    "sparkpost": {"errors": [{"message": "other payload", "code": "1600"}]},
+                    "sms-acme": {"error": {"code": 40, "message": "other payload"}}}[self.vendor]
             return 409, json.dumps(text).encode(), {}
         elif self.vendor == "sparkpost":
             return before[1], before[2], {**before[3], "X-Idempotent-Replayed": "true"}
@@ -276,6 +277,9 @@ def refusal(double, fault):
     wait = double.retry_after
     if double.vendor in chat.VENDORS:
         status, body, headers = chat.refusal(double, fault.name)
+        return status, body.encode(), headers
+    if double.vendor in acme.VENDORS:
+        status, body, headers = acme.refusal(double, fault.name)
         return status, body.encode(), headers
     by_name = {**phone.REFUSALS, **voice.REFUSALS}
     if double.vendor in by_name:

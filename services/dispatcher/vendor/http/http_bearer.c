@@ -24,7 +24,7 @@ static void note_failed(HttpVendor *vendor, Str key, const Error *err)
     vendor->no_bearer = *err;
     bearers_failed(vendor->bearers, key, clock_now_us());
     LOG(LOG_WARN, "what authorizes calls of a vendor's API cannot be had",
-        log_text("vendor", vendor->options.api->name), log_error(err));
+        log_text("vendor", vendor->options.name), log_error(err));
 }
 
 static void keep(HttpVendor *vendor, Str key, Str secret, const VendorBearer *bearer)

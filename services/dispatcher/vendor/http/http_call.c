@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/crash.h"
+#include "common/vendor/generic/definition.h"
 #include "services/dispatcher/vendor/http/http_internal.h"
 
 // So often a mail that the server did nothing with is begun again on another connection.
@@ -17,7 +18,8 @@ typedef struct Sending {
     VendorRequest request;
     TransportCall call;
     AnswerBody body;
-    Str bearer_key, bearer; // what authorizes it
+    Str bearer_key, bearer;       // what authorizes it
+    VendorDefinition *definition; // as it was when the request was made; NULL: none
 } Sending;
 
 // ---- the answer ----
@@ -162,6 +164,7 @@ static bool begin_again(Sending *sending, const VendorAnswer *whole, const HttpA
 static void finish(Sending *sending)
 {
     HttpVendor *vendor = sending->vendor;
+    definition_drop(sending->definition);
     buf_done(&sending->body.bytes);
     arena_free(sending->arena);
     vendor->running--;
@@ -181,6 +184,7 @@ static void on_done(
     Mail *mail = sending->mail;
     CRASH_POINT_IF("http.answered", mail != NULL && got->outcome == HTTP_ANSWERED);
     VendorAnswer whole = answer_of(&sending->body, got, headers, count);
+    whole.definition = sending->definition;
     bool again = begin_again(sending, &whole, got);
     if (got->status > 0) {
         http_vendor_note_reached(vendor);
@@ -288,6 +292,7 @@ static void put_back(Sending *sending)
     } else {
         vendor->probing = false;
     }
+    definition_drop(sending->definition);
     buf_done(&sending->body.bytes);
     arena_free(sending->arena);
     vendor->running--;
@@ -303,6 +308,7 @@ bool http_call_start(HttpVendor *vendor, Mail *mail)
         refuse(sending, false, &err);
         return true;
     }
+    sending->definition = definition_hold(account.definition);
     if (vendor->bearers != NULL) {
         bearer =
             http_bearer_find(vendor, mail, &account, sending->arena, &sending->bearer_key, &err);

@@ -28,8 +28,8 @@ void http_vendor_note_failure(HttpVendor *vendor, const char *text)
 {
     if (vendor->failures++ == 0) {
         vendor->down_since_us = clock_now_us();
-        LOG(LOG_WARN, "a vendor's API cannot be reached",
-            log_text("vendor", vendor->options.api->name), log_text("reason", text));
+        LOG(LOG_WARN, "a vendor's API cannot be reached", log_text("vendor", vendor->options.name),
+            log_text("reason", text));
     }
     (void)str_to_c(
         str_slice(str_from(text), 0, sizeof vendor->reason - 1), vendor->reason,
@@ -40,7 +40,7 @@ void http_vendor_note_reached(HttpVendor *vendor)
 {
     if (vendor->failures > 0) {
         LOG(LOG_INFO, "a vendor's API can be reached again",
-            log_text("vendor", vendor->options.api->name),
+            log_text("vendor", vendor->options.name),
             log_int("seconds", (clock_now_us() - vendor->down_since_us) / 1000000));
     }
     vendor->failures = 0;
@@ -192,7 +192,7 @@ static void probe(void *self)
 Vendor http_vendor(HttpVendor *vendor)
 {
     return (Vendor){
-        .name = vendor->options.api->name,
+        .name = vendor->options.name,
         .self = vendor,
         .send = send_mail,
         .drain = drain,
@@ -206,6 +206,7 @@ HttpVendor *http_vendor_new(const HttpVendorOptions *options)
 {
     HttpVendor *vendor = xcalloc(1, sizeof *vendor);
     vendor->options = *options;
+    vendor->options.name = options->name != NULL ? options->name : options->api->name;
     vendor->handles = 2;
     if (options->api->sign != NULL || options->api->grant != NULL) {
         vendor->bearers = bearers_new();

@@ -31,7 +31,8 @@ typedef struct HttpVendorOptions {
     Transport transport;
     Transport grants; // HTTP/1.1, for the calls that ask for a token
     const VendorApi *api;
-    unsigned calls; // at least 1
+    const char *name; // the vendor's; NULL: the api's
+    unsigned calls;   // at least 1
     int64_t connect_ms, whole_ms;
     HttpVendorAccount account;
     // May a mail of the lane go now, of so many that wait? false: *ret_at_us (clock_mono_us()) is

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/vendor/generic/definition.h"
+
+#include "tests/unit/common/vendor/phone_case.h"
+
+#define REQUEST                                                                                    \
+    "\"request\":{\"url\":\"https://api.acme.example/v2/{{settings.account}}/messages\","          \
+    "\"headers\":{\"Authorization\":\"Bearer {{secret}}\",\"X-Key\":\"{{key}}\"},"                 \
+    "\"json\":{\"to\":\"{{to}}\",\"body\":\"{{text}}\",\"title\":\"{{title}}\",\"n\":[1,true],"    \
+    "\"try\":{\"$value\":\"attempt\"},\"data\":{\"$value\":\"data\"}}}"
+#define ANSWER                                                                                     \
+    "\"answer\":{\"id\":\"/messages/0/id\",\"code\":\"/error/code\",\"text\":\"/error/a~1b\","     \
+    "\"statuses\":{\"409\":\"retry\",\"5xx\":\"retry\",\"504\":\"unknown\"},"                      \
+    "\"codes\":{\"21\":\"bad_address\",\"E9\":\"throttled\"},\"otherwise\":\"elsewhere\"}"
+#define CALLBACK                                                                                   \
+    "\"callback\":{\"signature\":{\"header\":\"X-Sig\",\"prefix\":\"sha256=\"},"                   \
+    "\"list\":\"/events\",\"id\":\"/id\",\"notification\":\"/ref\",\"attempt\":\"/n\","            \
+    "\"status\":\"/state\",\"time\":\"/at\",\"text\":\"/why\",\"address\":\"/to\","                \
+    "\"statuses\":{\"DELIVRD\":\"delivered\",\"UNDELIV\":\"hard_bounce\"}}"
+
+static const VendorPair SETTINGS[] = {{{"account", 7}, {"a/1", 3}}};
+
+static VendorAccount account(VendorDefinition *definition)
+{
+    return (VendorAccount){
+        .name = STR("main"),
+        .secret = STR("s3cret"),
+        .settings = SETTINGS,
+        .setting_count = 1,
+        .definition = definition};
+}
+
+static VendorDefinition *compile(const char *document)
+{
+    Error err = {0};
+    VendorDefinition *definition = definition_compile(str_from(document), CHANNEL_SMS, &err);
+    if (definition == NULL) {
+        fail_msg("%s", err.text);
+    }
+    return definition;
+}
+
+static void a_vendors_name_says_its_channel(void **state)
+{
+    (void)state;
+    assert_int_equal(definition_channel(STR("sms-acme")), CHANNEL_SMS);
+    assert_int_equal(definition_channel(STR("webhook-chat2")), CHANNEL_WEBHOOK);
+    static const char *const none[] = {"sms", "sms-", "acme-sms", "sms-Acme", "sms-a.b", "", "-x"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_int_equal(definition_channel(str_from(none[i])), CHANNEL_NONE);
+        assert_null(vendor_find(str_from(none[i])));
+    }
+    assert_int_equal(vendor_find(STR("voice-x"))->channel, CHANNEL_VOICE);
+}
+
+static void each_value_is_escaped_for_its_place(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    VendorDefinition *definition = compile("{" REQUEST "}");
+    VendorAccount with = account(definition);
+    VendorMail mail = case_text("\"},\"to\":\"x\\ {{secret}}\n");
+    mail.data = STR("{\"a\":[1]}");
+    VendorRequest request;
+    case_build(definition_api(CHANNEL_SMS), &mail, &with, arena, &request);
+    case_request_is(
+        &request, arena, "POST", "https://api.acme.example/v2/a%2F1/messages",
+        "Authorization: Bearer s3cret\nX-Key: " CASE_NID "-2\nContent-Type: application/json\n",
+        "{\"to\":\"+4915112345678\",\"body\":\"\\\"},\\\"to\\\":\\\"x\\\\ {{secret}}\\n\","
+        "\"n\":[1,true],\"try\":2,\"data\":{\"a\":[1]}}");
+    definition_drop(definition);
+    arena_free(arena);
+}
+
+static void a_form_and_a_text_are_bodies_too(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    VendorMail mail = case_text("a&b <c>");
+    VendorRequest request;
+    VendorDefinition *form =
+        compile("{\"request\":{\"method\":\"PUT\",\"url\":\"http://10.0.0.1:8080\",\"form\":"
+                "{\"t\":\"{{text}}\",\"none\":\"{{subject}}\",\"k\":\"v={{id}}\"}}}");
+    VendorAccount with = account(form);
+    case_build(definition_api(CHANNEL_SMS), &mail, &with, arena, &request);
+    case_request_is(
+        &request, arena, "PUT", "http://10.0.0.1:8080",
+        "Content-Type: application/x-www-form-urlencoded; charset=utf-8\n",
+        "t=a%26b%20%3Cc%3E&k=v%3D");
+    definition_drop(form);
+    VendorDefinition *xml =
+        compile("{\"request\":{\"url\":\"https://a.example/soap\",\"body\":{\"type\":\"text/xml\","
+                "\"escape\":\"xml\",\"template\":\"<t>{{text}}</t>{{#each "
+                "parameters}}{{this}}{{/each}}\"}}}");
+    with = account(xml);
+    case_build(definition_api(CHANNEL_SMS), &mail, &with, arena, &request);
+    assert_string_equal(arena_cstr(arena, request.body), "<t>a&amp;b &lt;c&gt;</t>");
+    definition_drop(xml);
+    arena_free(arena);
+}
+
+static void a_recipients_own_url_must_begin_with_the_prefix(void **state)
+{
+    (void)state;
+    Error err = {0};
+    VendorDefinition *definition = definition_compile(
+        STR("{\"request\":{\"url\":\"{{to}}\",\"json\":{\"text\":\"{{text}}\"}}}"), CHANNEL_WEBHOOK,
+        &err);
+    const VendorPair settings[] = {{STR("address_prefix"), STR("https://chat.example/hooks/")}};
+    VendorAccount with = {
+        .name = STR("c"),
+        .secret = STR("x"),
+        .settings = settings,
+        .setting_count = 1,
+        .definition = definition};
+    VendorMail mail = case_text("hi");
+    mail.to.address = STR("https://chat.example/hooks/abc");
+    Arena *arena = arena_new(0);
+    VendorRequest request;
+    case_build(definition_api(CHANNEL_WEBHOOK), &mail, &with, arena, &request);
+    case_request_is(
+        &request, arena, "POST", "https://chat.example/hooks/abc",
+        "Content-Type: application/json\n", "{\"text\":\"hi\"}");
+    static const char *const refused[] = {
+        "https://chat.example.evil/hooks/abc", "https://chat.example/hooks/../admin"};
+    for (size_t i = 0; i < 2; i++) {
+        mail.to.address = str_from(refused[i]);
+        case_refused(
+            definition_api(CHANNEL_WEBHOOK), &mail, &with, ERROR_PERMANENT,
+            "the message's 'to' does not begin with the setting 'address_prefix'");
+    }
+    definition_drop(definition);
+    arena_free(arena);
+}
+
+static void what_is_wrong_is_named_by_its_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *document, *expected;
+    } rows[] = {
+        {"", "definition: required, a JSON document of at most 32768 bytes"},
+        {"{", "definition: not JSON: line 1, column 1"},
+        {"[]", "definition: must be a JSON object"},
+        {"{}", "definition.request: required"},
+        {"{\"x\":1}", "definition.x: unknown; there are request, answer, callback, key_known_s"},
+        {"{\"request\":{\"url\":\"https://{{to}}/\",\"json\":{}}}",
+         "definition.request.url: must begin with https:// and a host that is written out"},
+        {"{\"request\":{\"url\":\"https://a{{to}}.example/\",\"json\":{}}}",
+         "definition.request.url: must begin"},
+        {"{\"request\":{\"url\":\"{{to}}\",\"json\":{}}}", "definition.request.url: must begin"},
+        {"{\"request\":{\"url\":\"https://u@a.example/\",\"json\":{}}}",
+         "definition.request.url: must begin"},
+        {"{\"request\":{\"url\":\"https://a.example/\"}}",
+         "definition.request: needs one of 'json', 'form' and 'body'"},
+        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{},\"form\":{}}}",
+         "definition.request: needs one of"},
+        {"{\"request\":{\"url\":\"https://a.example/\",\"method\":\"GET\",\"json\":{}}}",
+         "definition.request.method: is POST or PUT"},
+        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{\"a\":[{\"b\":\"{{#if x}}\"}]}}}",
+         "definition.request.json.a.0.b: line 1, column 1: '{{#if' is never closed"},
+        {"{\"request\":{\"url\":\"https://a.example/\",\"headers\":{\"Host\":\"x\"},\"json\":{}}}",
+         "definition.request.headers: 'Host' cannot be set"},
+        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},\"answer\":{\"id\":\"id\"}}",
+         "definition.answer.id: is no JSON pointer such as /messages/0/id"},
+        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},"
+         "\"answer\":{\"statuses\":{\"404\":\"gone\"}}}",
+         "definition.answer.statuses.404: is none of accepted, retry"},
+        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},"
+         "\"answer\":{\"statuses\":{\"404\":\"accepted\"}}}",
+         "definition.answer.statuses.404: only a 2xx is accepted"},
+        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},"
+         "\"answer\":{\"statuses\":{\"40\":\"retry\"}}}",
+         "definition.answer.statuses.40: is no HTTP status"},
+        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},"
+         "\"answer\":{\"codes\":{\"1\":\"retry\"}}}",
+         "definition.answer.code: required where there are codes"},
+        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},\"key_known_s\":-1}",
+         "definition.key_known_s: is a number of seconds"},
+        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},\"callback\":{\"status\":\"/"
+         "s\"}}",
+         "definition.callback.signature: required"},
+        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},\"callback\":{\"status\":\"/"
+         "s\","
+         "\"signature\":{\"header\":\"X\"},\"statuses\":{\"a\":\"gone\"}}}",
+         "definition.callback.statuses.a: is none of sent, delivered"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Error err = {0};
+        assert_null(definition_compile(str_from(rows[i].document), CHANNEL_SMS, &err));
+        assert_int_equal(err.kind, ERROR_PERMANENT);
+        if (strstr(err.text, rows[i].expected) != err.text) {
+            fail_msg("expected '%s' in '%s'", rows[i].expected, err.text);
+        }
+    }
+}
+
+static void a_misspelled_value_is_found_by_trying(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    VendorDefinition *definition = compile(
+        "{\"request\":{\"url\":\"https://a.example/\",\"json\":{\"to\":\"{{recipent}}\"}}}");
+    VendorAccount with = account(definition);
+    VendorRequest request;
+    Error err = {0};
+    assert_false(definition_try(definition, &with, arena, &request, &err));
+    assert_non_null(strstr(err.text, "definition.request.json.to: line 1, column 1"));
+    definition_drop(definition);
+    definition = compile("{" REQUEST "}");
+    assert_true(definition_try(definition, &with, arena, &request, &err));
+    definition_drop(definition);
+    arena_free(arena);
+}
+
+static void a_mail_with_files_or_copies_is_not_carried(void **state)
+{
+    (void)state;
+    Error err = {0};
+    VendorDefinition *definition = definition_compile(
+        STR("{\"request\":{\"url\":\"https://a.example/\",\"json\":{\"html\":\"{{html}}\"}}}"),
+        CHANNEL_EMAIL, &err);
+    VendorAccount with = account(definition);
+    VendorMail mail = case_mail();
+    mail.bcc_count = 1;
+    case_refused(
+        definition_api(CHANNEL_EMAIL), &mail, &with, ERROR_PERMANENT,
+        "the mail has copies (cc, bcc), which no vendor by definition carries");
+    definition_drop(definition);
+}
+
+// ---- answers ----
+
+typedef struct Row {
+    int status;
+    const char *body;
+    SendState state;
+    ReplyClass reply;
+    const char *id, *text;
+} Row;
+
+static void an_answer_is_judged_by_status_then_code(void **state)
+{
+    (void)state;
+    static const Row rows[] = {
+        {201, "{\"messages\":[{\"id\":\"m1\"}]}", SEND_ANSWERED, REPLY_ACCEPTED, "m1", ""},
+        {200, "{\"messages\":[{\"id\":17}]}", SEND_ANSWERED, REPLY_ACCEPTED, "17", ""},
+        {200, "torn", SEND_ANSWERED, REPLY_ACCEPTED, "", ""},
+        {200, "{\"error\":{\"code\":21,\"a/b\":\"no\"}}", SEND_ANSWERED, REPLY_BAD_ADDRESS, "",
+         "21 no"},
+        {400, "{\"error\":{\"code\":\"E9\",\"a/b\":\"slow\"}}", SEND_ANSWERED, REPLY_THROTTLED, "",
+         "E9 slow"},
+        {422, "{\"error\":{\"code\":5}}", SEND_ANSWERED, REPLY_ELSEWHERE, "", "5"},
+        {400, "{}", SEND_ANSWERED, REPLY_TERMINAL, "", ""},
+        {409, "{}", SEND_ANSWERED, REPLY_RETRY, "", ""},
+        {500, "{}", SEND_ANSWERED, REPLY_RETRY, "", ""},
+        {504, "{}", SEND_UNKNOWN, REPLY_RETRY, "", ""},
+        {401, "{}", SEND_ANSWERED, REPLY_CONFIG, "", ""},
+    };
+    VendorDefinition *definition = compile("{" REQUEST "," ANSWER "}");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Arena *arena = arena_new(0);
+        VendorAnswer answer = {
+            .status = rows[i].status, .body = str_from(rows[i].body), .definition = definition};
+        SendResult result;
+        memset(&result, 0xff, sizeof result);
+        definition_api(CHANNEL_SMS)->read(&answer, arena, &result);
+        if (result.state != rows[i].state || result.reply != rows[i].reply) {
+            fail_msg("%zu: state %d, reply %d", i, (int)result.state, (int)result.reply);
+        }
+        assert_string_equal(arena_cstr(arena, result.vendor_message_id), rows[i].id);
+        assert_string_equal(arena_cstr(arena, result.text), rows[i].text);
+        arena_free(arena);
+    }
+    definition_drop(definition);
+}
+
+// ---- callbacks ----
+
+#define BODY                                                                                       \
+    "{\"events\":[{\"id\":\"m1\",\"ref\":\"" CASE_NID "\",\"n\":2,\"state\":\"DELIVRD\",\"at\":"   \
+    "\"2026-11-26T20:00:00Z\"},{\"id\":\"m2\",\"state\":\"UNDELIV\",\"why\":\"gone\",\"to\":"      \
+    "\"+491\"},{\"id\":\"m3\",\"state\":\"ENROUTE\"},{\"id\":\"m4\"}]}"
+// By Python's hmac, with the key 0123456789abcdef.
+#define SIGNATURE "7a490b45f74a3b0cf265f2335e900af163ad054afe2493872dc5cff0e09d5950"
+
+static CallbackVerdict judge(VendorDefinition *definition, const char *signature, const char *body)
+{
+    const CallbackKey keys[] = {
+        {STR("old"), STR("fedcba9876543210")}, {STR("new"), STR("0123456789abcdef")}};
+    const VendorPair header = {STR("x-sig"), str_from(signature)};
+    const CallbackRequest request = {.headers = &header, .header_count = 1, .body = str_from(body)};
+    CallbackVerdict verdict = CALLBACK_STALE;
+    size_t which = 9;
+    bool good = definition_verify(definition, &request, keys, 2, &verdict, &which);
+    assert_true(good == (verdict == CALLBACK_GOOD) && (!good || which == 1));
+    return verdict;
+}
+
+static void a_callback_is_signed_over_its_bytes(void **state)
+{
+    (void)state;
+    VendorDefinition *definition = compile("{" REQUEST "," CALLBACK "}");
+    assert_int_equal(judge(definition, "sha256=" SIGNATURE, BODY), CALLBACK_GOOD);
+    assert_int_equal(judge(definition, "sha256=" SIGNATURE, BODY " "), CALLBACK_BAD);
+    assert_int_equal(judge(definition, SIGNATURE, BODY), CALLBACK_UNSIGNED);
+    assert_int_equal(judge(definition, "sha256=00", BODY), CALLBACK_BAD);
+    assert_int_equal(judge(definition, "", BODY), CALLBACK_UNSIGNED);
+    definition_drop(definition);
+}
+
+static void its_words_become_ours(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    CallbackBatch batch;
+    Error err = {0};
+    VendorDefinition *definition = compile("{" REQUEST "," CALLBACK "}");
+    assert_true(definition_events(definition, STR(BODY), arena, &batch, &err));
+    assert_int_equal(batch.count, 2);
+    assert_int_equal(batch.ignored, 1);
+    assert_int_equal(batch.unreadable, 1);
+    const CallbackEvent *first = &batch.events[0];
+    assert_int_equal(first->status, STATUS_DELIVERED);
+    assert_int_equal(first->attempt, 2);
+    assert_int_equal(first->at_us, INT64_C(1795723200000000));
+    assert_string_equal(arena_cstr(arena, first->notification_id), CASE_NID);
+    assert_string_equal(arena_cstr(arena, first->message_id), "m1");
+    assert_int_equal(batch.events[1].suppress, SUPPRESSION_HARD_BOUNCE);
+    assert_string_equal(arena_cstr(arena, batch.events[1].text), "gone");
+    assert_string_equal(arena_cstr(arena, batch.events[1].email), "+491");
+    assert_false(definition_events(definition, STR("{}"), arena, &batch, &err));
+    assert_false(definition_events(definition, STR("\xff"), arena, &batch, &err));
+    definition_drop(definition);
+    arena_free(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_vendors_name_says_its_channel),
+        cmocka_unit_test(each_value_is_escaped_for_its_place),
+        cmocka_unit_test(a_form_and_a_text_are_bodies_too),
+        cmocka_unit_test(a_recipients_own_url_must_begin_with_the_prefix),
+        cmocka_unit_test(what_is_wrong_is_named_by_its_place),
+        cmocka_unit_test(a_misspelled_value_is_found_by_trying),
+        cmocka_unit_test(a_mail_with_files_or_copies_is_not_carried),
+        cmocka_unit_test(an_answer_is_judged_by_status_then_code),
+        cmocka_unit_test(a_callback_is_signed_over_its_bytes),
+        cmocka_unit_test(its_words_become_ours),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
