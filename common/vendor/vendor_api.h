@@ -189,6 +189,8 @@ typedef struct VendorApi {
     // The address is an endpoint of its own and the secret (an incoming URL): the credential has no
     // secret, and what one address answers says nothing of the vendor.
     bool endpoint;
+    // How fast one address may be written to: at once, then one in each interval.
+    int32_t endpoint_burst, endpoint_interval_ms;
     bool by_definition; // its credential says how it is spoken to (generic/definition.h)
 } VendorApi;
 

@@ -196,6 +196,10 @@ static void on_probe_claimed(void *ctx, bool granted)
 static void enter(Job *job)
 {
     int64_t at_us = 0;
+    if (!vendor_endpoint_take(place_of(job), job->mail.to, clock_now_us(), &at_us)) {
+        record_waiting(job, "its endpoint gets no more messages for now", at_us);
+        return;
+    }
     switch (vendor_ask(place_of(job), clock_now_us(), &at_us)) {
     case BREAKER_SEND:
         if (outcomes_move(job, JOB_SENDING)) {
@@ -321,7 +325,7 @@ static RoutingFacts facts_of(const Job *job, const SendResult *result, int64_t n
         .key_known_s = place != NULL ? vendor_key_known_s(place) : 0,
         .key_age_ms = (now_us - first_us) / 1000,
         .can_be_asked = api != NULL && api->ask != NULL,
-        .calls_back = api != NULL,
+        .calls_back = place != NULL && vendor_calls_back(place),
         .settled = false,
     };
 }
@@ -518,6 +522,7 @@ void next_after(Job *job, const SendResult *result)
         return;
     }
     vendor_tell(place_of(job), result, job->begun_us);
+    vendor_endpoint_tell(place_of(job), job->mail.to, result, now_us);
     if (result->state == SEND_ANSWERED && result->reply == REPLY_ACCEPTED) {
         vendor_note_taken(place_of(job));
     }

@@ -87,6 +87,8 @@ const VendorApi discord_api = {
     .build = build,
     .read = read_answer,
     .endpoint = true,
+    .endpoint_burst = 5,
+    .endpoint_interval_ms = 2000, // 30 a minute and channel
     .takes = takes,
     .addresses = "discord.com/api/webhooks",
 };

@@ -129,6 +129,8 @@ const VendorApi slack_api = {
     .build = build,
     .read = read_answer,
     .endpoint = true,
+    .endpoint_burst = 3,
+    .endpoint_interval_ms = 1000,
     .takes = takes,
     .addresses = "hooks.slack.com/services",
 };

@@ -87,6 +87,8 @@ const VendorApi teams_api = {
     .build = build,
     .read = read_answer,
     .endpoint = true,
+    .endpoint_burst = 4,
+    .endpoint_interval_ms = 250,
     .takes = takes,
     .addresses = "*.logic.azure.com, *.environment.api.powerplatform.com",
 };

@@ -271,6 +271,21 @@ static bool put_body(Making *making, VendorRequest *ret)
 
 // ---- where to ----
 
+// What would lead to another path of the same host, where the secret is as good.
+static bool leaves_path(Str url)
+{
+    ptrdiff_t query = str_find(url, '?');
+    Str path = query < 0 ? url : str_slice(url, 0, (size_t)query);
+    Str segment;
+    while (str_split(&path, '/', &segment)) {
+        if (str_eq(segment, STR("..")) || str_eq(segment, STR(".")) ||
+            str_contains_nocase(segment, STR("%2e")) || str_find(segment, '\\') >= 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool put_address(
     const Making *making, const VendorMail *mail, const VendorAccount *account, VendorRequest *ret)
 {
@@ -283,7 +298,7 @@ static bool put_address(
             STR_ARG(account->name));
     }
     ret->url = mail->to.address;
-    return (str_starts(mail->to.address, prefix) && !str_contains(mail->to.address, STR(".."))) ||
+    return (str_starts(mail->to.address, prefix) && !leaves_path(mail->to.address)) ||
            error_set(
                making->err, ERROR_PERMANENT,
                "the message's 'to' does not begin with the setting 'address_prefix'");
@@ -301,8 +316,9 @@ static bool put_url(
     bool ok = render(making, &definition->url, values, &path);
     json_decref(values);
     ret->url = vendor_url(account, definition->origin, path, making->arena);
-    if (ok && (str_has_control(path) || str_find(path, ' ') >= 0)) {
-        return definition_fault(making->err, "request.url", "has a blank or a control character");
+    if (ok && (str_has_control(path) || str_find(path, ' ') >= 0 || leaves_path(path))) {
+        return definition_fault(
+            making->err, "request.url", "has a blank, a control character or a part '..'");
     }
     return ok;
 }

@@ -16,6 +16,7 @@
 #include "common/codec/event.h"
 #include "common/mime/mime.h"
 #include "common/routing/routes.h"
+#include "common/vendor/generic/definition.h"
 #include "common/vendor/vendor_api.h"
 #include "services/cli/api_client.h"
 #include "services/cli/content/content_cli.h"
@@ -38,6 +39,7 @@ static const int64_t DAY_US = INT64_C(86400) * 1000000;
 // One vendor of the route, and what became of the mails there.
 typedef struct Target {
     const VendorApi *api;
+    const char *vendor; // its name
     VendorAccount account;
     size_t built, refused;
     Rehearsal *rehearsal; // NULL: not asked for, or the vendor has no way that sends nothing
@@ -76,7 +78,7 @@ static bool read_account(Cli *cli, ApiClient *client, Target *target, const char
     const json_t *found = NULL;
     json_array_foreach(json_object_get(answer.json, "data"), i, entry)
     {
-        bool fits = strcmp(api_client_text(entry, "vendor", ""), target->api->name) == 0 &&
+        bool fits = strcmp(api_client_text(entry, "vendor", ""), target->vendor) == 0 &&
                     (name[0] != '\0' ? strcmp(api_client_text(entry, "name", ""), name) == 0
                                      : strcmp(api_client_text(entry, "state", ""), "active") == 0);
         found = found == NULL && fits ? entry : found;
@@ -97,11 +99,18 @@ static bool read_account(Cli *cli, ApiClient *client, Target *target, const char
             arena_str(cli->arena, str_from(key)),
             arena_str(cli->arena, str_from(json_string_value(value)))};
     }
+    if (target->api->by_definition && found != NULL) {
+        char *text = json_dumps(json_object_get(found, "definition"), JSON_COMPACT);
+        target->account.definition =
+            definition_compile(str_from(text != NULL ? text : ""), target->api->channel, err);
+        free(text);
+        return target->account.definition != NULL;
+    }
     return found != NULL || error_set(
                                 err, ERROR_PERMANENT,
                                 "%s has no credential%s%s (HINT: stentor credential put VENDOR "
                                 "NAME --reference REF)",
-                                target->api->name, name[0] != '\0' ? " " : " that is active", name);
+                                target->vendor, name[0] != '\0' ? " " : " that is active", name);
 }
 
 static bool read_target(Shadow *shadow, ApiClient *client, const json_t *vendor, Error *err)
@@ -112,6 +121,8 @@ static bool read_target(Shadow *shadow, ApiClient *client, const json_t *vendor,
     }
     Target *target = &shadow->targets[shadow->target_count++];
     target->api = api;
+    target->vendor =
+        arena_cstr(shadow->cli->arena, str_from(api_client_text(vendor, "vendor", "")));
     target->reasons = map_new(free);
     target->shown = json_array();
     return read_account(
@@ -382,9 +393,8 @@ static json_t *target_json(const Target *target)
             reasons, text.ptr, text.len, json_integer((json_int_t) * (const uint64_t *)count));
     }
     json_t *object = json_pack(
-        "{s:s, s:I, s:I, s:o, s:O}", "vendor", target->api->name, "built",
-        (json_int_t)target->built, "cannot_carry", (json_int_t)target->refused, "reasons", reasons,
-        "requests", target->shown);
+        "{s:s, s:I, s:I, s:o, s:O}", "vendor", target->vendor, "built", (json_int_t)target->built,
+        "cannot_carry", (json_int_t)target->refused, "reasons", reasons, "requests", target->shown);
     if (target->rehearsal != NULL) {
         (void)json_object_set_new(object, "rehearsed", rehearsal_json(target->rehearsal));
     }
@@ -398,7 +408,7 @@ static void print_target(const Target *target, bool sends)
     size_t at = 0;
     json_t *request = NULL;
     printf(
-        "%s: %zu built, %zu that it cannot carry\n", target->api->name, target->built,
+        "%s: %zu built, %zu that it cannot carry\n", target->vendor, target->built,
         target->refused);
     for (size_t i = 0; map_next(target->reasons, &i, &text, &count);) {
         printf(
@@ -506,6 +516,7 @@ static void free_shadow(Shadow *shadow)
     }
     free(shadow->ring);
     for (size_t i = 0; i < shadow->target_count; i++) {
+        definition_drop(shadow->targets[i].account.definition);
         map_free(shadow->targets[i].reasons);
         json_decref(shadow->targets[i].shown);
         free(shadow->targets[i].rehearsal);

@@ -244,6 +244,12 @@ int64_t vendor_key_known_s(const VendorPlace *place)
                                      : 0;
 }
 
+bool vendor_calls_back(const VendorPlace *place)
+{
+    return place->definition != NULL ? definition_calls_back(place->definition)
+                                     : place->api != NULL && !place->api->endpoint;
+}
+
 LedgerPlace vendor_ledger_place(const VendorPlace *place, Str key)
 {
     return (LedgerPlace){
@@ -251,6 +257,26 @@ LedgerPlace vendor_ledger_place(const VendorPlace *place, Str key)
         .credential = str_from(place->credential),
         .key = place->api != NULL ? key : STR_EMPTY,
     };
+}
+
+bool vendor_endpoint_take(
+    const VendorPlace *place, Str address, int64_t now_us, int64_t *ret_due_us)
+{
+    const VendorApi *api = place->api;
+    if (api == NULL || !api->endpoint) {
+        return true;
+    }
+    const EndpointPace pace = {api->endpoint_interval_ms, api->endpoint_burst};
+    return endpoints_take(place->vendors->endpoints, address, pace, now_us, ret_due_us);
+}
+
+void vendor_endpoint_tell(
+    const VendorPlace *place, Str address, const SendResult *result, int64_t now_us)
+{
+    if (place->api != NULL && place->api->endpoint && result->state == SEND_ANSWERED &&
+        result->reply == REPLY_THROTTLED) {
+        endpoints_hold(place->vendors->endpoints, address, result->retry_after_ms, now_us);
+    }
 }
 
 void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
@@ -622,6 +648,7 @@ Vendors *vendors_new(const VendorsParts *parts, Error *err)
                            ? budgets_new(parts->pool, parts->instance, parts->metrics)
                            : NULL;
     vendors->outcomes = vendors_count_outcomes(vendors);
+    vendors->endpoints = endpoints_new();
     vendors->known = map_new(NULL);
     vendors->entries = map_new(free);
     if (parts->metrics != NULL) {
@@ -750,6 +777,7 @@ void vendors_free(Vendors *vendors)
         secrets_free(vendors->secrets);
         budgets_free(vendors->budgets);
         outcome_counts_free(vendors->outcomes);
+        endpoints_free(vendors->endpoints);
         free(vendors);
     }
 }

@@ -67,11 +67,18 @@ bool vendors_rewrite_message(const JobRoute *route);
 const Vendor *vendor_of(const VendorPlace *place);
 const VendorApi *vendor_api_of(const VendorPlace *place); // NULL: smtp
 int64_t vendor_key_known_s(const VendorPlace *place);     // 0: it knows no keys
+bool vendor_calls_back(const VendorPlace *place);         // it may report what it delivers
 LedgerPlace vendor_ledger_place(const VendorPlace *place, Str key);
 bool vendor_is_up(const VendorPlace *place, int64_t now_us); // closed, or a probe is due
 // A mail that may have been sent there by the attempt before: what is known of that.
 RoutingFacts vendor_doubt_facts(
     const VendorPlace *place, const Job *job, const RoutingRules *rules, int64_t now_us);
+// May a message go to the address now? Of a vendor whose addresses are endpoints of their own
+// (endpoints.h); true of all others. false: *ret_due_us is when it comes back.
+bool vendor_endpoint_take(
+    const VendorPlace *place, Str address, int64_t now_us, int64_t *ret_due_us);
+void vendor_endpoint_tell(
+    const VendorPlace *place, Str address, const SendResult *result, int64_t now_us);
 // May it send now? BREAKER_WAIT: *ret_at_us is when to ask again. BREAKER_PROBE: with the right to
 // it (vendor_claim_probe), or it is given back (vendor_no_probe).
 BreakerAnswer vendor_ask(VendorPlace *place, int64_t now_us, int64_t *ret_at_us);

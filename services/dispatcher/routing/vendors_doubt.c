@@ -42,7 +42,7 @@ RoutingFacts vendor_doubt_facts(
         .can_be_asked = api != NULL && api->ask != NULL,
         .asked = rendered->unknown_asked,
         .asked_not_found = rendered->unknown_asked > 0 && !rendered->unknown_unclear,
-        .calls_back = api != NULL,
+        .calls_back = place != NULL && vendor_calls_back(place),
         .settled = age_ms >= rules->settle_ms,
     };
 }

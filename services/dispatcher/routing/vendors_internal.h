@@ -7,6 +7,7 @@
 #include "common/base/map.h"
 #include "common/config/channel_health.h"
 #include "common/vendor/generic/definition.h"
+#include "services/dispatcher/routing/endpoints.h"
 #include "services/dispatcher/routing/outcome_counts.h"
 #include "services/dispatcher/routing/vendors.h"
 
@@ -58,9 +59,10 @@ struct Vendors {
     Secrets *secrets;
     Budgets *budgets;        // NULL: no limits
     OutcomeCounts *outcomes; // NULL: none are counted
-    Map *places;             // "<owner>/<vendor>/<credential>" -> VendorPlace
-    Map *known;              // "<tenant>/<key>" of the routes, for a gauge
-    Map *entries;            // "<tenant>/<channel>_<vendor>" -> VendorEntry
+    Endpoints *endpoints;
+    Map *places;  // "<owner>/<vendor>/<credential>" -> VendorPlace
+    Map *known;   // "<tenant>/<key>" of the routes, for a gauge
+    Map *entries; // "<tenant>/<channel>_<vendor>" -> VendorEntry
     VendorPlace *smtp;
     VendorPlace *inapp; // NULL: without NATS
     bool draining, stopping;

@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/codec/event.h"
 #include "common/config/channel_health.h"
+#include "common/vendor/generic/definition.h"
 #include "common/vendor/vendor_api.h"
 #include "services/gateway/vendors/channel_states.h"
 #include "services/gateway/vendors/entry_change.h"
@@ -87,6 +88,34 @@ static void add_vendor(const ApiCall *call, json_t *list, const char *vendor)
         list, tell(call, vendor, ROUTING_PLATFORM, health_of(call, ROUTING_PLATFORM, vendor)));
 }
 
+static bool is_listed(const json_t *list, const char *vendor)
+{
+    size_t i = 0;
+    const json_t *row = NULL;
+    json_array_foreach(list, i, row)
+    {
+        if (strcmp(json_string_value(json_object_get(row, "vendor")), vendor) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Vendors by definition that the owner has a credential for.
+static void add_defined(const ApiCall *call, json_t *list, const char *owner)
+{
+    const VendorsApi *vendors = call->ctx;
+    size_t count = 0;
+    const CredentialEntry **all =
+        routes_credentials(vendors->routes, str_from(owner), call->http->arena, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (definition_channel(str_from(all[i]->vendor)) != CHANNEL_NONE &&
+            !is_listed(list, all[i]->vendor)) {
+            add_vendor(call, list, all[i]->vendor);
+        }
+    }
+}
+
 static void get_channels(ApiCall *call)
 {
     json_t *list = json_array();
@@ -95,6 +124,8 @@ static void get_channels(ApiCall *call)
     for (size_t i = 0; vendor_at(i) != NULL; i++) {
         add_vendor(call, list, vendor_at(i)->name);
     }
+    add_defined(call, list, call->tenant);
+    add_defined(call, list, ROUTING_PLATFORM);
     api_answer_json(call, 200, json_pack("{s:o, s:n}", "data", list, "next"));
 }
 

@@ -136,6 +136,19 @@ def test_a_service_that_throttles_one_endpoint_holds_that_message_alone(world):
     assert "429" in json.dumps(world.pipeline.status(held)["attempts"])
 
 
+def test_a_flood_for_one_channel_is_paced_and_holds_up_no_other(world):
+    flooded, other = world.address("discord", "flood"), world.address("discord", "calm")
+    path = "/" + flooded.split("/", 3)[3]
+    notifications = [world.accepted(flooded) for _ in range(7)]
+    world.sent(other)
+    first = [request for request in list(world.discord.requests) if request.path.startswith(path)]
+    assert 1 <= len(first) <= 6, "five at once, then one in two seconds"
+    for notification in notifications:
+        assert world.pipeline.status(notification, wait="sent")["status"] == "sent"
+    assert len([request for request in world.discord.requests if request.path.startswith(path)]) == 7, "each message once"
+    assert any(len(world.routing.rows(notification)) > 1 for notification in notifications), "some waited for their time"
+
+
 def test_five_failures_of_one_endpoint_close_the_service_for_no_other(world):
     world.teams.behave(Fault.UNAVAILABLE, times=6)
     failing = [world.accepted(world.address("teams", "down")) for _ in range(6)]

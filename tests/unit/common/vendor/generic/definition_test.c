@@ -122,8 +122,9 @@ static void a_recipients_own_url_must_begin_with_the_prefix(void **state)
         &request, arena, "POST", "https://chat.example/hooks/abc",
         "Content-Type: application/json\n", "{\"text\":\"hi\"}");
     static const char *const refused[] = {
-        "https://chat.example.evil/hooks/abc", "https://chat.example/hooks/../admin"};
-    for (size_t i = 0; i < 2; i++) {
+        "https://chat.example.evil/hooks/abc", "https://chat.example/hooks/../admin",
+        "https://chat.example/hooks/%2E%2e/admin"};
+    for (size_t i = 0; i < 3; i++) {
         mail.to.address = str_from(refused[i]);
         case_refused(
             definition_api(CHANNEL_WEBHOOK), &mail, &with, ERROR_PERMANENT,
@@ -209,6 +210,11 @@ static void a_misspelled_value_is_found_by_trying(void **state)
     definition_drop(definition);
     definition = compile("{" REQUEST "}");
     assert_true(definition_try(definition, &with, arena, &request, &err));
+    const VendorPair up = {STR("account"), STR("..")};
+    with.settings = &up;
+    assert_false(definition_try(definition, &with, arena, &request, &err));
+    assert_string_equal(
+        err.text, "definition.request.url: has a blank, a control character or a part '..'");
     definition_drop(definition);
     arena_free(arena);
 }
