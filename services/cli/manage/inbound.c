@@ -5,6 +5,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/span.h"
+#include "common/vendor/generic/definition.h"
 #include "common/vendor/vendor_callback.h"
 #include "services/cli/api_client.h"
 
@@ -244,6 +245,49 @@ static void print_list(const Cli *cli, json_t *list)
     }
 }
 
+static bool is_listed(const json_t *list, const char *vendor)
+{
+    size_t i = 0;
+    json_t *key = NULL;
+    json_array_foreach(list, i, key)
+    {
+        if (strcmp(api_client_text(key, "vendor", ""), vendor) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool add_key(
+    Cli *cli, ApiClient *client, json_t *list, const char *vendor, ApiAnswer *ret, Error *err)
+{
+    if (!api_client_ask(client, "GET", make_path(cli, vendor), NULL, ret, err)) {
+        return false;
+    }
+    // The path is a secret of its own: `inbound url`.
+    (void)json_object_del(ret->json, "path");
+    (void)json_array_append(list, ret->json);
+    return true;
+}
+
+// Vendors by definition that the tenant has a credential for.
+static bool add_defined(Cli *cli, ApiClient *client, json_t *list, ApiAnswer *ret, Error *err)
+{
+    size_t i = 0;
+    json_t *credential = NULL;
+    bool ok = api_client_ask(client, "GET", "/v1/credentials?limit=1000", NULL, ret, err);
+    json_t *found = ok ? json_deep_copy(json_object_get(ret->json, "data")) : NULL;
+    json_array_foreach(found, i, credential)
+    {
+        const char *vendor = api_client_text(credential, "vendor", "");
+        bool defined = definition_channel(str_from(vendor)) != CHANNEL_NONE;
+        ok = ok &&
+             (!defined || is_listed(list, vendor) || add_key(cli, client, list, vendor, ret, err));
+    }
+    json_decref(found);
+    return ok;
+}
+
 int cmd_inbound_list(Cli *cli)
 {
     Error err = {0};
@@ -252,14 +296,9 @@ int cmd_inbound_list(Cli *cli)
     json_t *list = json_array();
     bool ok = client != NULL;
     for (size_t i = 0; ok && vendor_callback_at(i) != NULL; i++) {
-        ok = api_client_ask(
-            client, "GET", make_path(cli, vendor_callback_at(i)->name), NULL, &answer, &err);
-        if (ok) {
-            // The path is a secret of its own: `inbound url`.
-            (void)json_object_del(answer.json, "path");
-            (void)json_array_append(list, answer.json);
-        }
+        ok = add_key(cli, client, list, vendor_callback_at(i)->name, &answer, &err);
     }
+    ok = ok && add_defined(cli, client, list, &answer, &err);
     int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
     if (ok) {
         print_list(cli, list);

@@ -103,6 +103,7 @@ def test_an_sms_goes_through_it_and_is_delivered(world):
     event = world.routing.types.NotificationStatus.FromString(world.routing.nats.message("STATUS", last_by_subj=f"ntf.status.{TENANT}.sms.sent")[1])
     assert (event.attempt.vendor, event.attempt.vendor_message_id) == ("sms-acme", mail.id)
     assert any("sms-acme" in line and " active " in line for line in world.cli("channel", "list").splitlines())
+    assert any(line.startswith("sms-acme") and "active" in line for line in world.cli("inbound", "list").splitlines())
 
 
 def test_a_forged_report_is_refused(world):
