@@ -122,7 +122,7 @@ static bool authorize(
         return true;
     }
     if (!make_bearer(probe, api, account, audience, arena, &bearer, err)) {
-        bearers_failed(probe->bearers, key, clock_now_us());
+        bearers_failed(probe->bearers, key, account->secret, clock_now_us());
         return false;
     }
     probe->made++;

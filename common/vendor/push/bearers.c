@@ -96,7 +96,7 @@ Str bearers_get(Bearers *bearers, Str key, Str secret, int64_t now_us, bool *ret
 bool bearers_put(Bearers *bearers, Str key, Str secret, const VendorBearer *bearer, int64_t now_us)
 {
     if (bearer->text.len > BEARER_TEXT_MAX) {
-        bearers_failed(bearers, key, now_us);
+        bearers_failed(bearers, key, secret, now_us);
         return false;
     }
     Kept *kept = kept_of(bearers, key, secret);
@@ -108,12 +108,10 @@ bool bearers_put(Bearers *bearers, Str key, Str secret, const VendorBearer *bear
     return true;
 }
 
-void bearers_failed(Bearers *bearers, Str key, int64_t now_us)
+// Of another secret by now: that one is asked for at its next use.
+void bearers_failed(Bearers *bearers, Str key, Str secret, int64_t now_us)
 {
-    Kept *kept = map_get(bearers->kept, key);
-    if (kept != NULL) {
-        kept->asked_us = now_us;
-    }
+    kept_of(bearers, key, secret)->asked_us = now_us;
 }
 
 void bearers_drop(Bearers *bearers, Str key, Str text)

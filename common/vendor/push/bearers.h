@@ -20,7 +20,8 @@ void bearers_free(Bearers *bearers);
 Str bearers_get(Bearers *bearers, Str key, Str secret, int64_t now_us, bool *ret_due);
 // false: it is longer than BEARER_TEXT_MAX.
 bool bearers_put(Bearers *bearers, Str key, Str secret, const VendorBearer *bearer, int64_t now_us);
-// None could be had: asked again after 10 s; an old one stays in use until it expires.
-void bearers_failed(Bearers *bearers, Str key, int64_t now_us);
+// None could be had of this secret: asked again after 10 s; an old one stays in use until it
+// expires.
+void bearers_failed(Bearers *bearers, Str key, Str secret, int64_t now_us);
 // The vendor refused this one: dropped unless there is another one by now.
 void bearers_drop(Bearers *bearers, Str key, Str text);

@@ -19,10 +19,10 @@ typedef struct Grant {
     AnswerBody body;
 } Grant;
 
-static void note_failed(HttpVendor *vendor, Str key, const Error *err)
+static void note_failed(HttpVendor *vendor, Str key, Str secret, const Error *err)
 {
     vendor->no_bearer = *err;
-    bearers_failed(vendor->bearers, key, clock_now_us());
+    bearers_failed(vendor->bearers, key, secret, clock_now_us());
     LOG(LOG_WARN, "what authorizes calls of a vendor's API cannot be had",
         log_text("vendor", vendor->options.name), log_error(err));
 }
@@ -32,7 +32,7 @@ static void keep(HttpVendor *vendor, Str key, Str secret, const VendorBearer *be
     if (!bearers_put(vendor->bearers, key, secret, bearer, clock_now_us())) {
         Error err = {0};
         error_set(&err, ERROR_CONFIG, "the token is longer than %d bytes", BEARER_TEXT_MAX);
-        note_failed(vendor, key, &err);
+        note_failed(vendor, key, secret, &err);
     }
 }
 
@@ -74,7 +74,7 @@ static void on_granted(
         // The account's file says where it is asked for: a place that is barred is its fault.
         bool barred = !answered && got->failure == HTTP_FAILURE_BLOCKED;
         err.kind = barred ? ERROR_CONFIG : err.kind;
-        note_failed(vendor, grant->key, &err);
+        note_failed(vendor, grant->key, grant->secret, &err);
         if (err.kind != ERROR_CONFIG && err.kind != ERROR_CANCELLED) {
             http_vendor_note_failure(vendor, err.text);
         }
@@ -102,7 +102,7 @@ static void ask(HttpVendor *vendor, Str key, const VendorAccount *account, Error
     *grant = (Grant){.vendor = vendor, .arena = arena};
     if (!options->api->grant(account, clock_now_us(), arena, &grant->request, err) ||
         !http_request_check(&grant->request, err)) {
-        note_failed(vendor, key, err);
+        note_failed(vendor, key, account->secret, err);
         arena_free(arena);
         return;
     }
@@ -130,7 +130,7 @@ static void sign(
 {
     VendorBearer bearer = {0};
     if (!vendor->options.api->sign(account, audience, clock_now_us(), arena, &bearer, err)) {
-        note_failed(vendor, key, err);
+        note_failed(vendor, key, account->secret, err);
         return;
     }
     keep(vendor, key, account->secret, &bearer);

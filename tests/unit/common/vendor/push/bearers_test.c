@@ -52,9 +52,11 @@ static void one_that_could_not_be_had_is_asked_for_again_later(void **state)
 {
     Bearers *bearers = *state;
     expect(bearers, STR("s"), NOW, "", true);
-    bearers_failed(bearers, STR("fcm/main"), NOW + 2 * S);
+    bearers_failed(bearers, STR("fcm/main"), STR("s"), NOW + 2 * S);
     expect(bearers, STR("s"), NOW + 11 * S, "", false);
     expect(bearers, STR("s"), NOW + 12 * S, "", true);
+    bearers_failed(bearers, STR("fcm/main"), STR("before"), NOW + 13 * S);
+    expect(bearers, STR("s"), NOW + 14 * S, "", true); // what another secret did not get
 }
 
 static void one_whose_asker_is_lost_is_asked_for_again(void **state)

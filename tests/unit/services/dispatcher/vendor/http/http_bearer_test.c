@@ -348,6 +348,23 @@ static void a_rotated_credential_is_used_at_once(void **state)
     answer(&world->line, 0, 200, "");
 }
 
+static void a_token_that_the_old_secret_did_not_get_is_no_fault_of_the_new_one(void **state)
+{
+    (void)state;
+    open_vendor(&asking);
+    const Sent *sent = hand_over(0, "a");
+    world->secret = "s2";
+    hand_over(1, "a");
+    answer(&world->grants, 0, 400, "invalid_grant");
+    assert_int_equal(sent->answers, 0);
+    assert_int_equal(world->grants.count, 2);
+    answer(&world->grants, 1, 200, "t2");
+    expect_bearer(0, "t2");
+    answer(&world->line, 0, 200, "");
+    answer(&world->line, 1, 200, "");
+    assert_int_equal(sent->result.reply, REPLY_ACCEPTED);
+}
+
 static void a_stale_token_is_dropped_and_the_mail_sent_once_again(void **state)
 {
     (void)state;
@@ -460,6 +477,7 @@ int main(void)
         TEST(a_token_that_could_not_be_asked_for_leaves_the_mail_unsent),
         TEST(a_secret_that_makes_no_request_is_the_credentials_fault),
         TEST(a_rotated_credential_is_used_at_once),
+        TEST(a_token_that_the_old_secret_did_not_get_is_no_fault_of_the_new_one),
         TEST(a_stale_token_is_dropped_and_the_mail_sent_once_again),
         TEST(a_token_is_signed_once_for_each_audience),
         TEST(a_key_that_does_not_sign_is_the_credentials_fault),
