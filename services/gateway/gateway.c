@@ -317,7 +317,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     api_keys_api_add(&g->api, g->api_keys);
     g->inbound_keys = (InboundKeysApi){bus, service_master_key(g->service)};
     inbound_keys_api_add(&g->api, &g->inbound_keys);
-    g->replies = (RepliesApi){bus, service_master_key(g->service)};
+    g->replies = (RepliesApi){bus, service_master_key(g->service), service_pool(g->service)};
     replies_api_add(&g->api, &g->replies);
     g->mail_domains = mail_domains_api_new(bus);
     mail_domains_api_add(&g->api, g->mail_domains);

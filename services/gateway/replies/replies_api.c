@@ -6,6 +6,12 @@
 #include "common/codec/event.h"
 #include "stentor/v1/reply.pb-c.h"
 
+// Indexed by the vendor's message id (migrations/dispatcher/0010_answered.sql).
+static const DbStatement ANSWERED = {
+    "replies_answered",
+    "SELECT place, notification_id"
+    " FROM stentor.notifications_of_messages($1::text, $2::text[], $3::text[])"};
+
 // One call on its way; lives in the request's arena.
 typedef struct Reading {
     ApiCall *call;
@@ -63,16 +69,15 @@ static json_t *show(
     (void)json_object_set_new(object, "vendor_message_id", text_or_null(reply->vendor_message_id));
     (void)json_object_set_new(
         object, "answers_message_id", text_or_null(reply->answers_message_id));
+    (void)json_object_set_new(object, "notification_id", json_null());
     (void)json_object_set_new(object, "at", time_json(reply->meta->occurred_at_us));
     (void)json_object_set_new(object, "received_at", time_json(reply->received_at_us));
     return object;
 }
 
-// ---- one after the other ----
+// ---- what they answer ----
 
-static void read_next(Reading *reading);
-
-static void finish(Reading *reading, const Error *err)
+static void answer(Reading *reading, const Error *err)
 {
     if (err != NULL) {
         json_decref(reading->data);
@@ -83,6 +88,64 @@ static void finish(Reading *reading, const Error *err)
         reading->call, 200,
         json_pack("{s:o, s:I}", "data", reading->data, "last", (json_int_t)reading->after));
 }
+
+static Str member(const json_t *reply, const char *name)
+{
+    const char *text = json_string_value(json_object_get(reply, name));
+    return str_from(text != NULL ? text : "");
+}
+
+static void on_found(void *ctx, DbTxn *txn, const Error *err)
+{
+    Reading *reading = ctx;
+    const PGresult *rows = err == NULL ? db_txn_result(txn, 0) : NULL;
+    for (int i = 0; rows != NULL && i < db_rows(rows); i++) {
+        json_t *reply = json_array_get(reading->data, (size_t)db_get_int(rows, i, 0) - 1);
+        if (reply != NULL && !db_is_null(rows, i, 1)) {
+            Str id = db_get_text(rows, i, 1);
+            (void)json_object_set_new(reply, "notification_id", json_stringn(id.ptr, id.len));
+        }
+    }
+    answer(reading, err);
+}
+
+// One question for all, by their place in the list.
+static void find_notifications(Reading *reading)
+{
+    size_t i;
+    const json_t *reply;
+    DbTxn *txn = db_txn_new(reading->replies->pool);
+    DbParams *p = db_txn_add(txn, &ANSWERED, NULL);
+    db_text(p, str_from(reading->call->tenant));
+    DbArray *vendors = db_array(p, DB_TEXT);
+    DbArray *messages = db_array(p, DB_TEXT);
+    json_array_foreach(reading->data, i, reply)
+    {
+        db_push_text(vendors, member(reply, "vendor"));
+        db_push_optional(messages, member(reply, "answers_message_id"));
+    }
+    db_txn_submit(txn, on_found, reading);
+}
+
+static void finish(Reading *reading, const Error *err)
+{
+    size_t i;
+    const json_t *reply;
+    bool asks = false;
+    json_array_foreach(reading->data, i, reply)
+    {
+        asks = asks || member(reply, "answers_message_id").len > 0;
+    }
+    if (err == NULL && asks) {
+        find_notifications(reading);
+    } else {
+        answer(reading, err);
+    }
+}
+
+// ---- one after the other ----
+
+static void read_next(Reading *reading);
 
 static void on_message(void *ctx, Str answer, const Error *err)
 {

@@ -139,6 +139,18 @@ def test_vonages_replies_are_heard_too(world):
     stopped(world, number, False)
 
 
+def test_a_reply_names_the_notification_that_it_answers(world):
+    notification = world.sent()
+    attempt = world.attempt(notification, "sent").attempt
+    assert attempt.vendor == "twilio"
+    number, before = world.number(), last(world)
+    twilio(world, number, "to that", OriginalRepliedMessageSid=attempt.vendor_message_id)
+    twilio(world, number, "to nothing of ours", OriginalRepliedMessageSid="SM" + "0" * 32)
+    twilio(world, number, "to nothing")
+    wait_until(lambda: last(world) == before + 3, 20, "three replies")
+    assert [one["notification_id"] for one in replies(world, before)["data"]] == [notification, None, None]
+
+
 def test_a_whatsapp_reply_names_what_it_answers(world):
     number, before = world.number(), last(world)
     made = Callback(*phone.meta_message(world.meta.signer, NUMBER_ID, number, "Yes \N{WAVING HAND SIGN}", context={"from": "15550783881", "id": "wamid.sent"}))
