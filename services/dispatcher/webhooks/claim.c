@@ -53,6 +53,8 @@ static void repeat(HookJob *job, const HookConflict *there)
         .status_code = there->status_code,
     };
     (void)str_to_c(there->error, job->outcome.error, sizeof job->outcome.error);
+    job->outcome.counts = there->state == HOOK_WAITING || there->state == HOOK_FAILED;
+    hook_judge(job, there->failures);
     hook_publish(job);
 }
 

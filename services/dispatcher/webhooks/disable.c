@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An endpoint that fails too often is turned off: the event to the tenant is stored first, then the
-// subscription's state in CONFIG, in the place of just the entry that was judged. Killed in
-// between, the next failure does both again; the event has the same id.
+// subscription's state in CONFIG, in the place of just the entry that was judged, both before the
+// failure's input is acked. Killed in between, its redelivery does both again, the event under the
+// same id.
 #include <inttypes.h>
 
 #include "common/base/clock.h"

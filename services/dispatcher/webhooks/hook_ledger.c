@@ -56,8 +56,11 @@ static const DbStatement claim_statement = {
     " SELECT w.nr, d.state, d.turn, d.attempt,"
     "  CASE WHEN d.state = 'claimed' AND d.lease_until > now()"
     "   THEN (extract(epoch FROM d.lease_until - now()) * 1000)::int8 ELSE 0 END,"
-    "  d.finished_at, d.next_attempt_at, d.status_code, d.error, b.blocked, b.until"
+    "  d.finished_at, d.next_attempt_at, d.status_code, d.error, b.blocked, b.until,"
+    "  coalesce(p.failures, 0)"
     " FROM w LEFT JOIN webhooks.deliveries d ON d.id = w.id"
+    " LEFT JOIN webhooks.endpoints p ON p.tenant_id = w.tenant_id"
+    "  AND p.subscription_id = w.subscription_id"
     " CROSS JOIN LATERAL (SELECT count(*) > 0 AS blocked, max(e.next_attempt_at) AS until" EARLIER
     "  AND w.ordered) AS b"
     " WHERE NOT EXISTS (SELECT FROM mine WHERE mine.id = w.id)",
@@ -201,6 +204,7 @@ HookConflict hook_ledger_conflict(const PGresult *res, size_t n)
         .error = db_is_null(res, at, 8) ? STR_EMPTY : db_get_text(res, at, 8),
         .blocked = db_get_int(res, at, 9) != 0,
         .blocked_until_us = db_get_time(res, at, 10),
+        .failures = db_get_int(res, at, 11),
     };
 }
 

@@ -45,6 +45,7 @@ typedef struct HookConflict {
     Str error;
     bool blocked;             // an earlier event of its notification has not ended
     int64_t blocked_until_us; // that one's next attempt; 0: it is on its way
+    int64_t failures;         // in a row, of its endpoint
 } HookConflict;
 
 // Rows of deliveries in order, as they are matched: state 'queued'. Returns the statement's index;

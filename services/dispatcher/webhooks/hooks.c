@@ -9,7 +9,6 @@
 
 enum { START_POLL_MS = 20, ENDPOINTS_MAX = 65536 };
 
-#define MATCH_LOCK "stentor.webhook.match"
 #define STAGE "webhook"
 
 // ---- metrics ----
@@ -72,12 +71,6 @@ static void on_hook_batch(void *ctx, Delivery **deliveries, size_t count)
     hook_intake(ctx, deliveries, count);
 }
 
-static void on_lock_changed(void *ctx, bool held)
-{
-    const Hooks *hooks = ctx;
-    worker_pause(hooks->matcher, !held);
-}
-
 static void work(Hooks *hooks)
 {
     const HooksParts *parts = &hooks->parts;
@@ -94,11 +87,8 @@ static void work(Hooks *hooks)
     };
     hooks->matcher = worker_new(parts->bus, &match, on_status_batch, hooks);
     hooks->deliverer = worker_new(parts->bus, &deliver, on_hook_batch, hooks);
-    worker_pause(hooks->matcher, true);
-    worker_start(hooks->matcher);
+    match_begin(hooks);
     worker_start(hooks->deliverer);
-    hooks->match_lock =
-        db_lock_new(parts->loop, parts->database_url, MATCH_LOCK, on_lock_changed, hooks);
     hooks->working = true;
     uv_timer_set_repeat(&hooks->tick, HOOK_STAGE_TICK_MS);
     (void)uv_timer_again(&hooks->tick);
@@ -173,6 +163,8 @@ Hooks *hooks_new(const HooksParts *parts, Error *err)
     init_timer(hooks, &hooks->claim_timer);
     init_timer(hooks, &hooks->record_timer);
     init_timer(hooks, &hooks->starved_timer);
+    init_timer(hooks, &hooks->turn_timer);
+    init_timer(hooks, &hooks->match_timer);
     hooks->mirror = config_mirror_new(parts->bus, subscriptions_changed, hooks->subscriptions);
     (void)uv_timer_start(&hooks->tick, on_tick_timer, 0, START_POLL_MS);
     return hooks;
@@ -208,7 +200,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void close_rest(Hooks *hooks)
 {
-    hooks->open = 7 + (hooks->working ? 3 : 0);
+    hooks->open = 9 + (hooks->working ? 3 : 0);
     if (hooks->working) {
         worker_free(hooks->matcher, on_part_closed, hooks);
         worker_free(hooks->deliverer, on_part_closed, hooks);
@@ -221,6 +213,8 @@ static void close_rest(Hooks *hooks)
     uv_close((uv_handle_t *)&hooks->claim_timer, on_timer_closed);
     uv_close((uv_handle_t *)&hooks->record_timer, on_timer_closed);
     uv_close((uv_handle_t *)&hooks->starved_timer, on_timer_closed);
+    uv_close((uv_handle_t *)&hooks->turn_timer, on_timer_closed);
+    uv_close((uv_handle_t *)&hooks->match_timer, on_timer_closed);
 }
 
 static void on_worker_stopped(void *ctx)
@@ -245,6 +239,7 @@ void hooks_stop(Hooks *hooks, void (*on_stopped)(void *ctx), void *ctx)
     worker_stop(hooks->matcher, on_worker_stopped, hooks);
     worker_stop(hooks->deliverer, on_worker_stopped, hooks);
     hook_give_up(hooks);
+    match_give_up(hooks);
 }
 
 void hooks_free(Hooks *hooks)

@@ -14,7 +14,7 @@
 
 enum {
     HOOK_FLUSH_MS = 1,         // claims, and outcomes, that share a statement
-    HOOK_FLUSH_AGAIN_MS = 500, // outcomes that Postgres did not take
+    HOOK_FLUSH_AGAIN_MS = 500, // outcomes, or rows, that Postgres did not take
     HOOK_STOP_PATIENCE_MS = 3000,
     HOOK_QUEUE_FACTOR = 4, // of an endpoint: so many times its posts on the way may wait in memory
     HOOK_CHAIN_MAX = 64,   // events of one notification that wait in memory for the first one
@@ -95,7 +95,8 @@ struct Hooks {
     Endpoint **starved;
     size_t starved_count, starved_room;
     JobList claiming, recording;
-    uv_timer_t tick, claim_timer, record_timer, starved_timer;
+    uv_timer_t tick, claim_timer, record_timer, starved_timer, turn_timer, match_timer;
+    bool asking;  // what the consumer of STATUS has in hand
     size_t posts; // on the way
     HookMetrics metrics;
     bool working, stopping;
@@ -110,6 +111,10 @@ HookJob *job_list_pop(JobList *list); // NULL: it is empty
 
 // match.c
 void match_batch(Hooks *hooks, Delivery **deliveries, size_t count);
+void match_give_up(Hooks *hooks); // what waits for Postgres, for a stop
+
+// match_turn.c
+void match_begin(Hooks *hooks); // the worker matches while this process has the lock
 
 // intake.c
 void hook_intake(Hooks *hooks, Delivery **deliveries, size_t count);
@@ -138,6 +143,8 @@ void hook_post(HookJob *job);
 void hook_record(HookJob *job); // job->outcome
 void hook_record_flush(Hooks *hooks);
 void hook_publish(HookJob *job); // what is recorded
+// Of a recorded failure: so many in a row turn the endpoint off.
+void hook_judge(HookJob *job, int64_t failures);
 // The outcome of an attempt that failed: again by the ladder, or its end.
 void hook_failed(HookJob *job, const char *error, int status_code, uint32_t retry_after_ms);
 

@@ -181,6 +181,7 @@ static void look_back(MatchBatch *batch, size_t at)
 }
 
 static bool ask_next(MatchBatch *batch);
+static void on_match_timer(uv_timer_t *timer);
 
 static void handle_queued(MatchBatch *batch, const PGresult *res)
 {
@@ -208,6 +209,11 @@ static void on_queued(void *ctx, DbTxn *txn, const Error *err)
         handle_queued(batch, db_txn_result(txn, batch->statement));
         return;
     }
+    if (err->kind == ERROR_TRANSIENT && !batch->hooks->stopping) {
+        // Here and not by a redelivery, which newer statuses would overtake.
+        (void)uv_timer_start(&batch->hooks->match_timer, on_match_timer, HOOK_FLUSH_AGAIN_MS, 0);
+        return;
+    }
     if (err->kind != ERROR_CANCELLED) {
         LOG(LOG_WARN, "webhooks in order got no row; their statuses will be read again",
             log_int("count", (int64_t)batch->asked_count), log_error(err));
@@ -215,26 +221,49 @@ static void on_queued(void *ctx, DbTxn *txn, const Error *err)
     end_batch(batch, err);
 }
 
+static void submit(MatchBatch *batch)
+{
+    WebhookDelivery *events[HOOK_BATCH_MAX];
+    for (size_t i = 0; i < batch->asked_count; i++) {
+        events[i] = batch->matches[batch->asked[i]].event;
+    }
+    DbTxn *txn = db_txn_new(batch->hooks->parts.pool);
+    batch->statement = hook_ledger_add_queued(txn, events, batch->asked_count);
+    db_txn_submit(txn, on_queued, batch);
+}
+
+static void on_match_timer(uv_timer_t *timer)
+{
+    const Hooks *hooks = timer->data;
+    if (hooks->matching != NULL) {
+        submit(hooks->matching);
+    }
+}
+
+void match_give_up(Hooks *hooks)
+{
+    if (uv_is_active((uv_handle_t *)&hooks->match_timer)) {
+        (void)uv_timer_stop(&hooks->match_timer);
+        end_batch(hooks->matching, &(Error){.kind = ERROR_CANCELLED});
+    }
+}
+
 // false: none is left that needs a row.
 static bool ask_next(MatchBatch *batch)
 {
-    WebhookDelivery *events[HOOK_BATCH_MAX];
     batch->asked_count = 0;
     while (batch->queried < batch->count && batch->asked_count < HOOK_BATCH_MAX) {
         size_t at = batch->queried++;
         if (batch->matches[at].event->in_order) {
             // The row is made before the event before it is known; the claim puts the whole text.
             batch->matches[at].event->payload = pb_data(STR("{}"));
-            events[batch->asked_count] = batch->matches[at].event;
             batch->asked[batch->asked_count++] = at;
         }
     }
     if (batch->asked_count == 0) {
         return false;
     }
-    DbTxn *txn = db_txn_new(batch->hooks->parts.pool);
-    batch->statement = hook_ledger_add_queued(txn, events, batch->asked_count);
-    db_txn_submit(txn, on_queued, batch);
+    submit(batch);
     return true;
 }
 

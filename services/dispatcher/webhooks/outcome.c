@@ -137,7 +137,7 @@ static void count_outcome(Hooks *hooks, const HookJob *job)
 }
 
 // Warned at half of the way, ended at its end.
-static void judge_endpoint(HookJob *job, int64_t failures)
+void hook_judge(HookJob *job, int64_t failures)
 {
     const Subscription *subscription = subscription_get(
         job->hooks->subscriptions, str_from(job->event->meta->tenant),
@@ -190,7 +190,7 @@ static void handle_recorded(JobBatch *batch, const PGresult *res)
         if (row.index < batch->count) {
             recorded[row.index] = true;
             count_outcome(batch->hooks, batch->jobs[row.index]);
-            judge_endpoint(batch->jobs[row.index], row.failures);
+            hook_judge(batch->jobs[row.index], row.failures);
         }
     }
     for (size_t i = 0; i < batch->count; i++) {

@@ -91,6 +91,7 @@ class Endpoint:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self.server.daemon_threads = True
+        self.server.handle_error = lambda *words: None  # the caller was killed
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def answer(self, handler):
@@ -101,9 +102,7 @@ class Endpoint:
             status, headers = 401, {}
         else:
             self.requests.append(request)
-            notification = request.event["data"]["id"]
-            status, headers = (500, {}) if self.failing.get(notification) else self.answers.pop(0) if self.answers else self.lasting
-            self.failing[notification] = max(0, self.failing.get(notification, 0) - 1)
+            status, headers = self.decide(request)
         time.sleep(self.hang)
         try:
             handler.send_response(status)
@@ -113,6 +112,13 @@ class Endpoint:
             handler.wfile.write(b"ok")
         except OSError:
             pass  # the caller did not wait
+
+    def decide(self, request):
+        notification = request.event["data"]["id"]
+        if self.failing.get(notification):
+            self.failing[notification] -= 1
+            return 500, {}
+        return self.answers.pop(0) if self.answers else self.lasting
 
     @property
     def url(self):
