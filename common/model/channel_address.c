@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/model/push_address.h"
+#include "common/model/addresses/push_address.h"
 
 enum {
     PHONE_MIN = 7, // digits of E.164

@@ -38,6 +38,7 @@ static const struct {
     {"DEAD",              "ntf.dead.*.@"},
     {"EVENTS",            "evt.@.>"},
     {"AUDIT",             "aud.@.*"},
+    {"FEED",              "feed.@"},
     {"REPLIES",           "ntf.reply.@.>"},
 };
 // clang-format on

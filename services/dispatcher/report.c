@@ -8,7 +8,7 @@
 #include "common/codec/hash.h"
 #include "common/events/meta.h"
 #include "common/events/status.h"
-#include "common/model/calling_prefix.h"
+#include "common/model/addresses/calling_prefix.h"
 #include "common/vendor/vendor_api.h"
 #include "services/dispatcher/vendor/smtp/smtp_reply.h"
 #include "services/dispatcher/voice/calls.h"

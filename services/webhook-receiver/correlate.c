@@ -384,7 +384,7 @@ static bool is_foreign(
     if (vendor == NULL || vendor->account_setting == NULL) {
         return false;
     }
-    const InboundEntry *entry = inbound_keys_find(c->inbound, origin->tenant, vendor);
+    const InboundEntry *entry = inbound_keys_find(c->inbound, origin->tenant, origin->vendor);
     if (entry != NULL && inbound_keys_lists(entry, event->account)) {
         return false;
     }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "common/model/push_address.h"
+#include "common/model/addresses/push_address.h"
 #include "common/vendor/vendor_api.h"
 #include "common/vendor/webpush/webpush.h"
 

@@ -5,7 +5,7 @@
 
 #include "common/base/id.h"
 #include "common/codec/hash.h"
-#include "common/model/push_address.h"
+#include "common/model/addresses/push_address.h"
 #include "common/vendor/jwt.h"
 #include "common/vendor/push/push_content.h"
 

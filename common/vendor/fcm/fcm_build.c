@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/model/push_address.h"
+#include "common/model/addresses/push_address.h"
 #include "common/vendor/push/push_content.h"
 
 #define BASE_URL "https://fcm.googleapis.com"

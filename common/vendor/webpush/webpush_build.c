@@ -4,7 +4,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/id.h"
-#include "common/model/push_address.h"
+#include "common/model/addresses/push_address.h"
 #include "common/vendor/push/push_content.h"
 #include "common/vendor/webpush/webpush.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/archive/database.h"
-#include "common/model/calling_prefix.h"
+#include "common/model/addresses/calling_prefix.h"
 #include "services/cli/cli.h"
 
 enum { INVOICE_MAX = 16 * 1024 * 1024, MICRO_DIGITS = 6, INVOICE_FIELDS = 6 };

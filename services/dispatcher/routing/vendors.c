@@ -6,7 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/model/calling_code.h"
+#include "common/model/addresses/calling_code.h"
 #include "common/routing/quota.h"
 #include "services/dispatcher/routing/vendor_mail.h"
 #include "services/dispatcher/routing/vendors_internal.h"

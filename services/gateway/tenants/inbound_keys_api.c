@@ -55,7 +55,7 @@ static const List lists[] = {
 // NULL: there is none.
 static const List *list_of(const VendorCallback *vendor)
 {
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+    for (size_t i = 0; vendor != NULL && i < sizeof lists / sizeof *lists; i++) {
         if (str_eq(str_from(lists[i].vendor), str_from(vendor->name))) {
             return &lists[i];
         }
@@ -98,12 +98,13 @@ static json_t *tell(const ApiCall *call, const Stentor__V1__InboundKey *key)
     if (key != NULL && key->n_secrets > 0) {
         (void)json_object_set_new(object, "secrets", tell_secrets(key));
     }
-    if (key != NULL && key->n_settings > 0) {
+    const List *list = list_of(vendor_callback_find(call->params[0]));
+    if (key != NULL && key->n_settings > 0 && list != NULL) {
         json_t *listed = json_array();
         for (size_t i = 0; i < key->n_settings; i++) {
             (void)json_array_append_new(listed, json_string(key->settings[i]->value));
         }
-        (void)json_object_set_new(object, list_of(vendor)->field, listed);
+        (void)json_object_set_new(object, list->field, listed);
     }
     return object;
 }

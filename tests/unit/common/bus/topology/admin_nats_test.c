@@ -70,7 +70,7 @@ static void everything_is_made(void **state)
     rig_ask(&rig, "$JS.API.STREAM.DELETE.EVENTS", "");
     Steps steps = apply(usual);
     assert_int_equal(steps.error.kind, ERROR_NONE);
-    assert_int_equal(steps.created, 5); // and the three consumers of EVENTS
+    assert_int_equal(steps.created, 6); // and the consumers: three of EVENTS, one of STATUS
     if (steps.differs > 0) {
         fail_msg("%s", steps.differs_text);
     }

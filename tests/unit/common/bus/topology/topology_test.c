@@ -102,7 +102,7 @@ static void each_stream_has_limits(void **state)
     (void)state;
     size_t count;
     const StreamSpec *streams = topology_streams(&count);
-    assert_int_equal(count, 19);
+    assert_int_equal(count, 21);
     for (size_t i = 0; i < count; i++) {
         assert_true(streams[i].max_bytes > 0);
         bool for_ever =

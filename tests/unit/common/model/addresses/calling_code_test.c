@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "common/model/calling_code.h"
+#include "common/model/addresses/calling_code.h"
 
 // clang-format off
 static const char *const COUNTRIES[][2] = {

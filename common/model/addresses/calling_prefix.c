@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source: ITU-T E.164, "List of ITU-T Recommendation E.164 assigned country codes".
-#include "common/model/calling_prefix.h"
+#include "common/model/addresses/calling_prefix.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/model/calling_prefix.h"
+#include "common/model/addresses/calling_prefix.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/model/calling_code.h"
+#include "common/model/addresses/calling_code.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/model/push_address.h"
+#include "common/model/addresses/push_address.h"
 
 #include <jansson.h>
 #include <stdio.h>
