@@ -10,7 +10,7 @@ DATA=${STENTOR_DATA:-/var/lib/stentor}
 KEYS_GROUP=stentor-keys
 FILES_GROUP=stentor-files
 LOG_BYTES=16777216
-SERVERS="postgres nats mailbox vendor nginx s3"
+SERVERS="postgres nats mailbox vendor doubles nginx s3"
 # outbox-relay is the demo application's; the others are the pipeline's.
 SERVICES="outbox-relay ingest gateway order-saga renderer dispatcher archiver digest-flusher webhook-receiver webhook"
 
@@ -174,7 +174,7 @@ give() { # FOLDER PROCESS
 # whom it belongs to; everything is stopped for that, once.
 make_folders() {
     local name
-    mkdir -p "$DATA"/{etc,bin,run,log,postgres,nats,mail/tmp,mail/new,mail/cur,vendor,objects,assets,s3}
+    mkdir -p "$DATA"/{etc,bin,run,log,postgres,nats,mail/tmp,mail/new,mail/cur,vendor,doubles,objects,assets,s3}
     if [ ! -e "$DATA/etc/users" ]; then
         for name in $SERVICES; do
             stop "$name" "stentor-$name"
@@ -188,13 +188,14 @@ make_folders() {
     give nats nats
     give mail mailbox
     give vendor vendor
+    give doubles doubles
     give objects archiver
     give assets gateway
     give s3 s3
     chown root: "$DATA" "$DATA"/{etc,bin,run,log}
     chmod 711 "$DATA" "$DATA"/{etc,run,log}
     chmod 755 "$DATA/bin"
-    chmod 700 "$DATA"/{postgres,nats,mail,vendor,objects,s3}
+    chmod 700 "$DATA"/{postgres,nats,mail,vendor,doubles,objects,s3}
     for name in postgres nginx; do
         install -d -o "$(user_of "$name")" -g "$(user_of "$name")" -m 700 "$DATA/run/$name"
     done
@@ -347,4 +348,76 @@ put_vendor() { # STENTOR...
                 --fallback-on unsent,config,elsewhere,open,retry >/dev/null || return 1
     fi
     echo "$vendor_port" >"$DATA/etc/demo-vendor"
+}
+
+# ---- the other channels' doubles (deploy/local/doubles): an SMS vendor, a push service, a webhook receiver, and a page ----
+
+# Keys and certificates, made once; the dispatcher and the webhook-receiver have copies in the folder of their credentials. The dispatcher
+# believes the push service's certificate beside the system's authorities. Sets doubles_port and doubles_tls_port.
+prepare_doubles() { # PROGRAM
+    local keys="$DATA/etc/doubles" credentials="$DATA/etc/credentials" file
+    install -d -o "$(user_of doubles)" -g "$(user_of doubles)" -m 700 "$keys"
+    install -d -m 711 "$credentials" # each file there is its reader's alone
+    doubles_port=$(choose_port doubles 8096 doubles doubles)
+    doubles_tls_port=$(choose_port doubles-tls 8097 doubles doubles)
+    [ -s "$keys/twilio.token" ] || openssl rand -hex 16 | put_private doubles/twilio.token "$(user_of doubles)"
+    [ -s "$keys/browser.json" ] || make_browser | put_private doubles/browser.json "$(user_of doubles)"
+    [ -s "$keys/tls.pem" ] || openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj /CN=localhost \
+        -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout - -out - 2>/dev/null | put_private doubles/tls.pem "$(user_of doubles)"
+    [ -s "$credentials/webpush-demo" ] ||
+        openssl ecparam -name prime256v1 -genkey -noout | put_private credentials/webpush-demo "$(user_of dispatcher)"
+    for file in twilio-demo:dispatcher twilio-demo-callbacks:webhook-receiver; do
+        cmp -s "$keys/twilio.token" "$credentials/${file%:*}" ||
+            put_private "credentials/${file%:*}" "$(user_of "${file#*:}")" <"$keys/twilio.token"
+    done
+    { cat /etc/ssl/certs/ca-certificates.crt; openssl x509 -in "$keys/tls.pem"; } >"$DATA/etc/.vendor-authorities.pem"
+    mv "$DATA/etc/.vendor-authorities.pem" "$DATA/etc/vendor-authorities.pem"
+    chmod 644 "$DATA/etc/vendor-authorities.pem"
+    python3 - "$keys/browser.json" "$doubles_tls_port" >"$DATA/etc/browser-subscription.json" <<'PYTHON'
+import json, sys
+keys = json.load(open(sys.argv[1]))
+print(json.dumps({"endpoint": f"https://localhost:{sys.argv[2]}/push/demo", "keys": {"p256dh": keys["public"], "auth": keys["auth"]}}))
+PYTHON
+    chmod 644 "$DATA/etc/browser-subscription.json"
+    cmp -s "$1" "$DATA/bin/doubles" || { stop doubles doubles; install -m 755 "$1" "$DATA/bin/doubles"; }
+}
+
+# The keys of a subscription, as a browser makes them.
+make_browser() {
+    python3 - <<'PYTHON'
+import base64, json, os
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+text = lambda octets: base64.urlsafe_b64encode(octets).rstrip(b"=").decode()
+key = ec.generate_private_key(ec.SECP256R1())
+print(json.dumps({"private": text(key.private_numbers().private_value.to_bytes(32, "big")), "auth": text(os.urandom(16)),
+                  "public": text(key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))}))
+PYTHON
+}
+
+start_doubles() {
+    start doubles "$DATA/bin/doubles" "$DATA/doubles" --port "$doubles_port" --tls-port "$doubles_tls_port" --keys "$DATA/etc/doubles"
+    wait_for 20 doubles listening doubles doubles "$doubles_port"
+}
+
+# SMS and pushes of the demo's tenant go to them, and its webhook posts there. Once, as put_vendor.
+put_doubles() { # STENTOR...
+    local known port="$doubles_port" credentials="$DATA/etc/credentials"
+    known=$(cat "$DATA/etc/demo-doubles" 2>/dev/null || true)
+    [ "$known" != "$port" ] || return 0
+    "$@" credential put twilio demo --reference "file:$credentials/twilio-demo" --key-id AC00000000000000000000000000demo01 --set from=+15005550006 \
+        --set "base_url=http://127.0.0.1:$port" >/dev/null || return 1
+    if [ -z "$known" ]; then
+        "$@" credential promote twilio demo >/dev/null &&
+            "$@" inbound put twilio --secret "demo=file:$credentials/twilio-demo-callbacks" >/dev/null &&
+            "$@" credential put webpush demo --reference "file:$credentials/webpush-demo" --set subject=mailto:operator@stentor.test \
+                --set hosts=localhost >/dev/null && "$@" credential promote webpush demo >/dev/null || return 1
+    fi
+    # The secret is shown once, so the receiver gets it here.
+    if [ -z "$known" ]; then
+        "$@" webhook create --name demo --url "http://127.0.0.1:$port/webhook" --json |
+            sed -n 's/.*"secret": *"\([^"]*\)".*/\1/p' | put_private doubles/webhook.secrets "$(user_of doubles)" &&
+            [ -s "$DATA/etc/doubles/webhook.secrets" ] || return 1
+    fi
+    echo "$port" >"$DATA/etc/demo-doubles"
 }
