@@ -189,7 +189,8 @@ def test_the_list_shows_what_can_send_or_was_stopped_and_names_the_rest_in_a_lin
     pipeline.cli("channel", "suspend", "mailgun", "--reason", "contract ended", tenant=hotel)
     lines = pipeline.cli("channel", "list", tenant=hotel).splitlines()
     vendors = [line.split()[1:3] for line in lines[1:-1]]
-    assert ["smtp", "platform"] in vendors and ["sendgrid", "tenant"] in vendors and ["mailgun", "tenant"] in vendors and len(vendors) == 3, lines
+    assert ["smtp", "platform"] in vendors and ["sendgrid", "tenant"] in vendors and ["mailgun", "tenant"] in vendors, lines
+    assert ["inapp", "platform"] in vendors and len(vendors) == 4, lines
     assert lines[-1].startswith("no credential: ") and "postmark" in lines[-1], lines
     assert not {"smtp", "sendgrid", "mailgun"} & {name.strip(" ,") for name in lines[-1].split()}, lines
 
