@@ -40,6 +40,13 @@ static bool may_be_resent(const Letter *letter, Error *err)
             letter->unreadable.text);
     }
     Str subject = str_from(letter->body->subject);
+    // Its ledger has the end; a replay begins its attempts again.
+    if (str_eq(letter->stage, STR("webhook"))) {
+        return error_set(
+            err, ERROR_PERMANENT,
+            "a webhook is not sent again from here (HINT: its tenant replays it from the list of "
+            "its deliveries)");
+    }
     // Its stream still has the event; published again it would reach subscribers twice.
     if (str_eq(letter->stage, STR("archiver")) || str_starts(subject, STR("ntf.status."))) {
         return error_set(

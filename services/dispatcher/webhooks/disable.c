@@ -143,7 +143,7 @@ void hook_disable(HookJob *job, const char *reason)
     }
     endpoint->disabling = subscription->sequence;
     LOG(LOG_WARN,
-        "a subscription was turned off, its endpoint fails (HINT: stentor webhook enable)",
+        "a subscription was turned off, its endpoint fails (HINT: its tenant turns it on again)",
         log_text("tenant", subscription->entry->tenant),
         log_text("subscription", subscription->entry->id), log_text("reason", reason));
     delivery_hold(job->delivery);

@@ -208,6 +208,8 @@ static void what_no_stage_reads_is_refused(void **state)
     static const char *const rows[][3] = {
         {"archiver", "ntf.request.low.demo", "stentor rebuild history"},
         {"ingest", "ntf.status.demo.email.sent", "stentor rebuild history"},
+        {"webhook", "ntf.hook.demo", "its tenant replays it"},
+        {"webhook", "ntf.status.demo.email.sent", "its tenant replays it"},
         {"renderer", "cfg.template.demo.welcome", "no stage reads"},
         {"renderer", "ntf.dead.renderer.demo", "no stage reads"},
         {"renderer", "", "no stage reads"},
