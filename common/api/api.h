@@ -18,7 +18,7 @@
 #include "common/request/catalog.h"
 #include "common/request/request.h"
 
-enum { API_PARAMS_MAX = 3, API_ROUTE_SETS_MAX = 24, API_ARGUMENTS_MAX = 16 };
+enum { API_PARAMS_MAX = 3, API_ROUTE_SETS_MAX = 32, API_ARGUMENTS_MAX = 16 };
 
 // One call; lives in http->arena, until it is answered.
 typedef struct ApiCall {
