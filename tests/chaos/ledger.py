@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the run comes to: the client's list of accepted ids against history, the audit and the mailbox, notification by notification."""
+import collections
 import json
 
+from tests.chaos import channels
 from tests.chaos.vendors import NEVER_AGAIN, policy_of
 
 ENDED = ("sent", "delivered", "opened", "clicked", "failed", "bounced", "suppressed", "superseded", "complained")
@@ -40,16 +42,20 @@ def add_commands(world, commands, accepted):
 
 
 class Ledger:
-    def __init__(self, world, accepted, mailbox, vendors=None):
-        """vendors: what each double of a vendor took, as Vendors.everything() has it."""
+    def __init__(self, world, accepted, mailbox, vendors=None, hooks=None):
+        """vendors: what each double of a vendor took, as Vendors.everything() has it; "inapp": the inboxes. hooks: what the tenant's endpoint had to get."""
         self.world = world
         self.accepted = accepted
-        self.vendors = vendors or {}
+        self.vendors = dict(vendors or {})
+        self.posts, self.hooks = self.vendors.pop(channels.RECEIVER, None), hooks
         self.smtp = mailbox["kept"]
         self.kept = {identity: list(times) for identity, times in self.smtp.items()}
-        for double in self.vendors.values():
+        places = {channels.place_of(address): identity for identity, address in accepted.items() if channels.channel_of(address) != "email"}
+        self.channels = {vendor: channel for channel, vendor in [*channels.VENDORS.items(), ("inapp", "inapp")]}
+        for name, double in self.vendors.items():
+            double["kept"] = {places.get(place, place): times for place, times in double["kept"].items()}
             for identity, times in double["kept"].items():
-                self.kept.setdefault(identity, []).extend(times)
+                self.kept.setdefault(identity, []).extend(times[:1] if self.channels.get(name) in channels.COLLAPSES else times)
         self.permanent = mailbox["permanent"]
         self.hurt = mailbox["hurt"]
         self.history = {row[0]: row[1:] for row in world.postgres.query("SELECT id, status, reason_code FROM archiver.notifications")}
@@ -93,6 +99,8 @@ class Ledger:
         self.note("doubled: more than once in the mailbox and not named as unknown", sorted(self.doubled))
         self.note("no end in history", sorted(i for i in self.accepted if self.status(i) not in ENDED and i not in self.parked))
         self.check_vendors(twice)
+        self.check_channels()
+        self.check_hooks()
         self.note("failed without a cause", sorted(failed - rightly - self.lost))
         self.note("reported as failed, in the mailbox, and not named as unknown", sorted((failed - never) - self.unknown))
         self.note("in the mailbox, never accepted", sorted(set(self.kept) - set(self.accepted)))
@@ -107,7 +115,8 @@ class Ledger:
 
     def perhaps_sent(self):
         """Unknown at a vendor, and the route's policy sends nothing again: it may be in no mailbox."""
-        return {i for i in self.unknown & set(self.accepted) if policy_of(self.accepted[i]) in NEVER_AGAIN}
+        maybe = {i for i in self.unknown & set(self.accepted) if policy_of(self.accepted[i]) in NEVER_AGAIN}
+        return {i for i in maybe if i in self.parked or channels.channel_of(self.accepted[i]) == "email"}
 
     def rightly_parked(self):
         """By the policy, or no vendor is left to fail over to: it is at one, and the only other one has refused it or may have it too."""
@@ -124,6 +133,27 @@ class Ledger:
             if not double["kept"]:
                 self.note("a vendor that no mail came to", [name])
 
+    def check_channels(self):
+        """Each channel's notifications are at its own vendor alone, and none is parked whose outcome was known."""
+        wrong = [i for name, double in [("smtp", {"kept": self.smtp}), *self.vendors.items()] for i in double["kept"]
+                 if i in self.accepted and channels.channel_of(self.accepted[i]) != self.channels.get(name, "email")]
+        self.note("at a vendor of another channel", sorted(wrong))
+        self.note("of a channel, parked and not named as unknown",
+                  sorted(i for i in self.parked - self.unknown if i in self.accepted and channels.channel_of(self.accepted[i]) != "email"))
+
+    def check_hooks(self):
+        """Every status of the subscription's channel that is stored, or that history has reached, was posted at least once."""
+        if self.hooks is None:
+            return
+        posted = {self.hooks.wanted[i] for i in self.posts["kept"] if i in self.hooks.wanted}
+        self.note("webhooks lost: stored in STATUS, never posted to the tenant's endpoint", self.hooks.missing(self.posts["kept"]))
+        ended = [(i, self.status(i)) for i, address in self.accepted.items()
+                 if channels.channel_of(address) == channels.HOOKED and i not in self.hooks.before and self.status(i) in ENDED]
+        self.note("webhooks lost: the end of a notification, never posted to the tenant's endpoint", sorted(i for i, status in ended if (i, status) not in posted))
+        self.note("posts that the tenant's endpoint does not take", self.posts["wrong"])
+        if not self.hooks.wanted:
+            self.note("an endpoint that had to get nothing", [channels.RECEIVER])
+
     def compare_with_audit(self):
         mine = {"accepted": len(self.accepted), "sent": self.rows["sent"], "failed": self.rows["failed"], "in_flight": 0, "lost": 0}
         for name, value in mine.items():
@@ -137,10 +167,17 @@ class Ledger:
         lines.append("  audit: " + ", ".join(f"{name} {self.audit[name]}" for name in names))
         for name, double in self.vendors.items():
             lines.append(f"  {name}: mails {double['mails']}, requests {double['requests']}, met {double['faults']}")
+        of = collections.Counter(channels.channel_of(address) for address in self.accepted.values())
+        lines.append("  accepted by channel: " + ", ".join(f"{name} {count}" for name, count in sorted(of.items())))
+        if self.hooks is not None:
+            lines.append(f"  webhooks: {len(self.hooks.wanted)} statuses, {self.posts['mails']} arrived, {self.posts['again']} of them more than once,"
+                         f" {self.posts['requests']} posts, met {self.posts['faults']}")
         return "\n".join(lines)
 
     def story(self, identity):
         """All that is known of one notification."""
+        if self.hooks is not None and identity in self.hooks.wanted:
+            return self.hooks.story(identity)
         if identity not in self.accepted and identity not in self.history and identity not in self.kept:
             return f"  {identity}"
         query = self.world.postgres.query

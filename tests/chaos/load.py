@@ -7,7 +7,7 @@ import threading
 import time
 from datetime import datetime, timedelta, timezone
 
-from tests.chaos import vendors
+from tests.chaos import channels, vendors
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT
 from tests.harness.protobuf import messages
@@ -29,7 +29,7 @@ class Load:
         self.total = int(rate * seconds) // CHUNK
         self.next = 0
         self.lock = threading.Lock()
-        self.accepted = {}  # id -> address
+        self.accepted = dict(world.trials)  # id -> address
         self.refused = []   # answers that a correct request must not get
         self.repeats = 0    # posts that had to be repeated
         self.started = None
@@ -67,15 +67,21 @@ class Load:
                 if again not in (None, ids):
                     self.refused.append((202, f"chunk-{chunk} got other ids when it was repeated"))
 
-    @staticmethod
-    def body(chance, chunk, index):
-        domain = chance.choice([*vendors.ROUTES]) if chance.random() < vendors.SHARE else vendors.DOMAIN
-        body = {"to": f"c{chunk}n{index}@{domain}", "template": "welcome", "variables": {"name": f"N{chunk}-{index}"},
-                "priority": chance.choices(["normal", "high", "low", "critical"], [70, 15, 10, 5])[0]}
+    def body(self, chance, chunk, index):
+        body = self.of_a_channel(chance, chunk, index) if chance.random() < channels.SHARE else self.mail(chance, chunk, index)
+        body["priority"] = chance.choices(["normal", "high", "low", "critical"], [70, 15, 10, 5])[0]
         if chance.random() < 0.04:
             at = datetime.now(timezone.utc) + timedelta(seconds=chance.uniform(1, 5))
             body["scheduled_for"] = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         return body
+
+    def of_a_channel(self, chance, chunk, index):
+        return self.world.addresses.body(chance.choice(channels.CHANNELS), chunk, index)
+
+    @staticmethod
+    def mail(chance, chunk, index):
+        domain = chance.choice([*vendors.ROUTES]) if chance.random() < vendors.SHARE else vendors.DOMAIN
+        return {"to": f"c{chunk}n{index}@{domain}", "template": "welcome", "variables": {"name": f"N{chunk}-{index}"}}
 
     def post(self, connections, turn, raw, key):
         while not self.world.over.is_set():

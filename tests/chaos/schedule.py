@@ -3,9 +3,10 @@
 import dataclasses
 import random
 
+from tests.chaos import channels
 from tests.chaos.vendors import VENDORS
 
-REPLICAS = {"ingest": 2, "gateway": 1, "renderer": 2, "dispatcher": 2, "archiver": 2, "digest-flusher": 2, "webhook-receiver": 1}
+REPLICAS = {"ingest": 2, "gateway": 1, "renderer": 2, "dispatcher": 2, "archiver": 2, "digest-flusher": 2, "webhook-receiver": 1, "webhook": 2}
 MEMBERS = [f"{name}-{number + 1}" for name, count in REPLICAS.items() for number in range(count)]
 SMTP_USERS = ["dispatcher-1", "dispatcher-2"]
 
@@ -22,6 +23,7 @@ VENDOR_FAULTS = {  # of the double: how, and the share of the requests that meet
     "vendor-hang": (["HANG_BEFORE", "HANG_AFTER_BODY"], 0.1), "vendor-cut": (["CUT_BEFORE", "CUT_AFTER_BODY", "CUT_IN_ANSWER"], 0.2),
     "vendor-429": (["THROTTLE"], 0.5), "vendor-500": (["ERROR", "ERROR_AFTER"], 0.2), "vendor-503": (["UNAVAILABLE"], 0.5),
 }
+ANY_VENDOR = (*VENDORS, *channels.DOUBLES)  # of each channel, and the endpoint of a tenant's webhook
 FIRST_S, LAST_S = 2.0, 3.0  # quiet at the beginning, and at the end
 
 
@@ -103,7 +105,7 @@ def _one(chance, at, kind):
 
 
 def _vendor(chance, kind):
-    vendor = chance.choice(VENDORS)
+    vendor = chance.choice(VENDORS if kind in ("vendor-401", "rotate") else ANY_VENDOR)
     detail, seconds = {"vendor": vendor}, 0.0 if kind == "rotate" else chance.uniform(3.0, 7.0)
     if kind in VENDOR_FAULTS:
         how, share = VENDOR_FAULTS[kind]

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from tests.chaos import vendors
+from tests.chaos import channels, vendors
 from tests.chaos.schedule import REPLICAS, SMTP_USERS
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import Pipeline
@@ -22,7 +22,7 @@ OPTIONS = {
     "STENTOR_DISPATCHER_LEASE_MS": LEASE_MS, "STENTOR_RETRY_LADDER": "1,2,4,8,8,8,8,8,8,8",
     "STENTOR_INGEST_SWEEP_AGE_MS": 2000, "STENTOR_INGEST_SWEEP_MS": 1000,
     "STENTOR_FLUSHER_LEASE_MS": 15000, "STENTOR_SMTP_CONNECT_MS": 2000, "STENTOR_SMTP_COMMAND_MS": 3000, "STENTOR_SMTP_DATA_MS": 3000,
-    **vendors.OPTIONS,
+    **vendors.OPTIONS, **channels.OPTIONS,
 }
 BYTES_PERCENT = 20  # of the production sizes of the streams: room for ten minutes
 
@@ -36,16 +36,18 @@ class World(Pipeline):
         self.keep_store = False  # copy NATS's store from its disk before that goes
         self.postgres.port, self.nats.port = free_port(), free_port()
         self.mailbox = Tally(free_port(), seed)
-        self.vendors = Vendors({name: free_port() for name in vendors.VENDORS}, seed)
+        self.vendors = Vendors({name: free_port() for name in (*vendors.VENDORS, *channels.DOUBLES)}, seed, channels.SECURE, self.folder / "certificates")
         self.rotation = vendors.Rotation(self)
         self.credentials = self.folder / "credentials"
         self.credentials.mkdir()
-        self.extra = {**self.extra, "STENTOR_CREDENTIAL_DIRS": str(self.credentials)}
+        self.extra = {**self.extra, "STENTOR_CREDENTIAL_DIRS": str(self.credentials), "STENTOR_VENDOR_CA_FILE": str(self.folder / "certificates" / "ca.pem")}
         self.ingest_ports = [free_port() for _ in range(REPLICAS["ingest"])]
         self.webhook_port = free_port()
         self.routes = {f"{member}>{to}": (free_port(), port) for member in self.members() for to, port in self.targets(member)}
         self.routes |= {f"vendors>{name}": (free_port(), port) for name, port in self.vendors.ports.items()}
         self.proxy = Proxy(self.routes)
+        self.addresses = channels.Addresses(f"https://127.0.0.1:{self.route('vendors', 'webpush')}")
+        self.trials = {}     # id -> address: what was sent before the load
         self.wanted = set()  # processes that ought to run: the watch starts them again
         self.ended = []      # (name, status, last words) of what ended by itself
         self.locks = {name: threading.RLock() for name in [*self.members(), "nats", "postgres"]}
@@ -73,6 +75,7 @@ class World(Pipeline):
         self.vendors.start()
         super().bring_up(self.members())
         self.rotation.set_up()
+        self.trials = channels.set_up(self)
         self.wanted = {*self.members(), "nats", "postgres"}
         threading.Thread(target=self.watch, daemon=True).start()
         return self

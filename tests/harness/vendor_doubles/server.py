@@ -15,11 +15,12 @@ import uuid
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.harness.processes import free_port, wait_until
-from tests.harness.vendor_doubles import acme, callbacks, chat, phone, voice, wire
+from tests.harness.vendor_doubles import acme, callbacks, chat, phone, receiver, voice, webpush, wire
 from tests.harness.vendor_doubles.wire import Mail, Refused, Request, Answered
 
 BODY_MAX = 64 << 20
-VENDORS = {**wire.VENDORS, **phone.VENDORS, **chat.VENDORS, **voice.VENDORS, **acme.VENDORS}
+VENDORS = {**wire.VENDORS, **phone.VENDORS, **chat.VENDORS, **voice.VENDORS, **acme.VENDORS, **webpush.VENDORS,
+           **receiver.VENDORS}
 KEY_KNOWN = {"resend", "sparkpost", "sms-acme"}  # the same Idempotency-Key gets the same answer, and nothing is sent
 
 
@@ -45,6 +46,8 @@ class Double:
         self.secret = secrets.token_hex(16)
         if vendor == "vonage_voice":
             self.secret = callbacks.pem(rsa.generate_private_key(65537, 2048)).decode()  # of the application
+        elif vendor == "webpush":
+            self.secret = webpush.new_secret()
         sid = "AC" + secrets.token_hex(16)
         self.key_id = {"ses": "AKIA" + secrets.token_hex(8).upper(), "twilio": sid, "twilio_voice": sid, "twilio_whatsapp": sid, "vonage": secrets.token_hex(4),
                        "vonage_voice": str(uuid.uuid4())}.get(vendor, "")
@@ -52,7 +55,8 @@ class Double:
                          "telnyx": {"from": "+15005550007", "messaging_profile": "4000eba1-a0c0-4563-9925-b25e842a7cb6"},
                          "meta": {"phone_number_id": "106540352242922"},
                          "twilio_voice": {"from": "+15005550008"}, "vonage_voice": {"from": "+447700900001"},
-                         "twilio_whatsapp": {"from": "+14155238886"}, "sms-acme": {"from": "SHOP", "account": acme.ACCOUNT}}.get(vendor, {})
+                         "twilio_whatsapp": {"from": "+14155238886"}, "sms-acme": {"from": "SHOP", "account": acme.ACCOUNT},
+                         "webpush": {"subject": "mailto:push@acme.test", "hosts": "127.0.0.1"}}.get(vendor, {})
         self.rejected, self.suppressed = set(), set()  # addresses: not valid; on the vendor's own list
         self.gone = set()  # paths of incoming URLs
         self.opted_out, self.price = set(), None  # numbers; of a message, as Twilio writes it
@@ -281,7 +285,7 @@ def refusal(double, fault):
     if double.vendor in acme.VENDORS:
         status, body, headers = acme.refusal(double, fault.name)
         return status, body.encode(), headers
-    by_name = {**phone.REFUSALS, **voice.REFUSALS}
+    by_name = {**phone.REFUSALS, **voice.REFUSALS, **webpush.REFUSALS, **receiver.REFUSALS}
     if double.vendor in by_name:
         status, body = by_name[double.vendor][fault.name]
         return status, json.dumps(body).encode(), {}

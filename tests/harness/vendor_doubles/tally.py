@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doubles for many mails, in a process of its own: they keep ids and times only. A chosen share of the requests meets a fault, and a
-vendor takes any of several secrets, as during a rotation."""
+"""Doubles for many mails, in a process of its own: they keep ids (where a vendor is given none, addresses) and times only. A chosen share of the
+requests meets a fault, and a vendor takes any of several secrets, as during a rotation."""
 import collections
 import json
 import random
@@ -15,16 +15,27 @@ from tests.harness.vendor_doubles.server import Double, Fault  # noqa: E402
 
 
 class Vendors(Puppet):
-    """ports: name of the vendor -> where its double listens."""
+    """ports: name of the vendor -> where its double listens; over TLS those of `secure`, whose certificates are in `folder`. `accounts`: secret,
+    key_id and settings of each, for its credential."""
 
-    def __init__(self, ports, seed=1):
+    def __init__(self, ports, seed=1, secure=(), folder=None):
         super().__init__(__file__)
-        self.ports, self.seed = ports, seed
+        self.ports, self.seed, self.secure, self.folder = ports, seed, secure, folder
+        self.accounts = {}
 
     def start(self):
         super().start()
-        self.tell(do="open", ports=self.ports, seed=self.seed)
+        self.tell(do="open", ports=self.ports, seed=self.seed, secure=list(self.secure), folder=self.folder and str(self.folder))
+        self.accounts = self.tell(do="accounts")
         return self
+
+    def know(self, vendor, secret):
+        """The secret that the double checks by, where the other side has made it."""
+        self.tell(do="know", vendor=vendor, secret=secret)
+
+    def template(self, vendor, name, language, parts):
+        """One that the vendor knows: the kinds of its parameters."""
+        self.tell(do="template", vendor=vendor, name=name, language=language, parts=list(parts))
 
     def accept(self, vendor, secrets):
         self.tell(do="accept", vendor=vendor, secrets=list(secrets))
@@ -59,24 +70,41 @@ class Count:
         self.note(item)
 
 
+class Found(list):
+    """In place of a list that the vendor is asked about."""
+
+    def __init__(self, note):
+        super().__init__()
+        self.note = note
+
+    def append(self, item):
+        super().append(item)
+        self.note(item)
+
+
+ASKED = ("twilio",)  # vendors that are asked what they took
+
+
 class Tally(Double):
-    def __init__(self, vendor, port, seed):
-        super().__init__(vendor, port=port)
+    def __init__(self, vendor, port, seed, folder=None):
+        super().__init__(vendor, folder, port=port)
         self.kept, self.wrong, self.met = {}, [], collections.Counter()
-        self.mails, self.requests, self.refused = Count(self.keep), Count(), Count(self.note_refused)
-        self.accepted, self.fault, self.share, self.chance = [self.secret], None, 0.0, random.Random(f"{seed}-{vendor}")
+        self.mails = Found(self.keep) if vendor in ASKED else Count(self.keep)
+        self.requests, self.refused = Count(), Count(self.note_refused)
+        self.accepted, self.fault, self.share, self.chance = None, None, 0.0, random.Random(f"{seed}-{vendor}")
         documented = self.check
 
         def check(double, request):
             """Under the double's lock: the secret is that of this request, when the vendor takes it."""
-            said = request.headers.get("authorization", "") + request.headers.get("x-postmark-server-token", "")
-            self.secret = next((secret for secret in self.accepted if secret in said), "none of the vendor's secrets")
+            if self.accepted is not None:
+                said = request.headers.get("authorization", "") + request.headers.get("x-postmark-server-token", "")
+                self.secret = next((secret for secret in self.accepted if secret in said), "none of the vendor's secrets")
             return documented(double, request)
 
         self.check = check
 
     def keep(self, mail):
-        self.kept.setdefault(mail.notification, []).append(round(time.time(), 3))
+        self.kept.setdefault(mail.notification or mail.to[0], []).append(round(time.time(), 3))
 
     def note_refused(self, refused):
         request, answer = refused
@@ -109,7 +137,14 @@ class Tally(Double):
 async def obey(doubles, command):
     double = doubles.get(command.get("vendor"))
     if command["do"] == "open":
-        doubles.update((name, Tally(name, port, command["seed"]).start()) for name, port in command["ports"].items())
+        doubles.update((name, Tally(name, port, command["seed"], Path(command["folder"]) if name in command["secure"] else None).start())
+                       for name, port in command["ports"].items())
+    elif command["do"] == "accounts":
+        return {name: {"secret": double.secret, "key_id": double.key_id, "settings": double.settings} for name, double in doubles.items()}
+    elif command["do"] == "know":
+        double.secret = command["secret"]
+    elif command["do"] == "template":
+        double.templates[command["name"], command["language"]] = command["parts"]
     elif command["do"] == "accept":
         double.accepted = command["secrets"]
     elif command["do"] == "misbehave":

@@ -6,16 +6,18 @@ import os
 import smtplib
 import socket
 import subprocess
+import time
 import types
 
 import pytest
 
-from tests.chaos import schedule
+from tests.chaos import channels, schedule
 from tests.chaos.ledger import Ledger
 from tests.harness.length import amount
 from tests.harness.processes import HOME, free_port
 from tests.harness.proxy import Proxy
 from tests.harness.tally import Tally
+from tests.harness.vendor_doubles import receiver
 from tests.harness.vendor_doubles.tally import Vendors
 
 SEED, SECONDS = 1, 60
@@ -42,6 +44,7 @@ def test_the_same_seed_breaks_the_same_things_at_the_same_times():
 def test_every_kind_of_fault_comes_and_no_two_meet_at_one_victim(seed):
     faults = schedule.make(seed, 120)
     assert {fault.kind for fault in faults} == {*schedule.DECK, "restore"}
+    assert {fault.detail["vendor"] for fault in schedule.make(seed, 600) if fault.kind.startswith("vendor-")} == {*schedule.ANY_VENDOR}
     for first in faults:
         for second in faults:
             if first is not second and first.resources & second.resources:
@@ -59,7 +62,7 @@ def test_a_restored_store_was_copied_before_and_is_left_alone_meanwhile():
 # ---- the verdict ----
 
 
-def _ledger(kept=None, status="sent", reason=None, unknown=(), permanent=None, hurt=None, accepted=("a",), history=None, address=None, vendors=None, parked=()):
+def _ledger(kept=None, status="sent", reason=None, unknown=(), permanent=None, hurt=None, accepted=("a",), history=None, address=None, vendors=None, parked=(), hooks=None):
     rows = [(i, status, reason) for i in accepted] if history is None else history
     ended = {name: sum(row[0] in accepted and row[1] == name for row in rows) for name in ("sent", "failed")}
     audit = {"accepted": len(accepted), **ended, "in_flight": 0, "lost": 0, "findings": [{"id": i, "what": "unknown"} for i in unknown]}
@@ -67,7 +70,7 @@ def _ledger(kept=None, status="sent", reason=None, unknown=(), permanent=None, h
         run_cli=lambda *words, **_: types.SimpleNamespace(returncode=0, stdout=json.dumps(audit)),
         postgres=types.SimpleNamespace(query=lambda sql, *_: [] if "o.code" in sql else [(i,) for i in parked] if "parked" in sql else rows))
     mailbox = {"kept": kept or {}, "permanent": permanent or {}, "hurt": hurt or {}}
-    return Ledger(world, {i: address or f"{i}@x" for i in accepted}, mailbox, vendors)
+    return Ledger(world, {i: address or f"{i}@x" for i in accepted}, mailbox, vendors, hooks)
 
 
 @pytest.mark.parametrize("case, wrong", [
@@ -120,6 +123,100 @@ def test_the_verdict_knows_what_a_route_s_policy_allows(address, case, vendors, 
     ledger.note = lambda what, examples, note=ledger.note: note(what, [e for e in examples if e != "z"])  # what else each vendor has
     assert ledger.check() == (wrong is None), ledger.wrong
     assert wrong is None or any(what.startswith(wrong) for what, _, _ in ledger.wrong), ledger.wrong
+
+
+# ---- the verdict on the other channels ----
+
+ADDRESSES = channels.Addresses("https://127.0.0.1:1")
+OF = {channel: ADDRESSES.make(channel, 3, 4) for channel in channels.CHANNELS}
+
+
+def _doubles(wrong=(), **kept):
+    """By channel: the times at which its double took the notification, by id or by what the vendor is given in place of one."""
+    names = {**channels.VENDORS, "inapp": "inapp"}
+    places = {"sms": OF["sms"], "voice": OF["voice"], "webhook": channels.place_of(OF["webhook"])}
+    return {name: {"kept": {**({places.get(channel, "a"): list(kept[channel])} if channel in kept else {}), "z": [0.5]}, "wrong": list(wrong), "mails": 1,
+                   "requests": 1, "faults": {}} for channel, name in names.items()}
+
+
+def test_each_address_is_one_of_its_channel_and_no_other_s():
+    made = {ADDRESSES.make(channel, chunk, index): channel for channel in channels.CHANNELS for chunk in (channels.TRIALS, 0, 1, 2399) for index in (0, 49)}
+    assert len(made) == 8 * len(channels.CHANNELS)
+    assert {address: channels.channel_of(address) for address in made} == made and channels.channel_of("a@x.test") == "email"
+
+
+@pytest.mark.parametrize("channel", channels.CHANNELS)
+def test_what_a_channel_loses_is_found(channel):
+    ledger = _ledger(address=OF[channel], vendors=_doubles())
+    assert not ledger.check() and ledger.lost == {"a"}
+    assert _judged(_ledger(address=OF[channel], vendors=_doubles(**{channel: [1.0]}))) == []
+
+
+def _judged(ledger):
+    ledger.note = lambda what, examples, note=ledger.note: note(what, [e for e in examples if e != "z"])  # what else each double has
+    ledger.check()
+    return [what for what, _, _ in ledger.wrong]
+
+
+@pytest.mark.parametrize("channel, case, kept, wrong", [
+    *[(channel, {}, {channel: [1.0, 2.0]}, "doubled:") for channel in ("sms", "whatsapp", "voice", "webhook", "inapp")],
+    ("push", {}, {"push": [1.0, 2.0]}, None),  # the second takes the first one's place on the device
+    ("webhook", {"unknown": ["a"]}, {"webhook": [1.0, 2.0]}, None),
+    *[(channel, {"unknown": ["a"]}, {channel: [1.0, 2.0]}, "doubled although") for channel in ("sms", "whatsapp", "voice")],
+    *[(channel, {"unknown": ["a"], "parked": ["a"], "status": "sending"}, {}, None) for channel in ("sms", "whatsapp", "voice")],
+    *[(channel, {"unknown": ["a"]}, {}, "lost") for channel in channels.CHANNELS],
+    *[(channel, {"unknown": ["a"], "parked": ["a"]}, {channel: [1.0]}, "parked although") for channel in ("push", "webhook", "inapp")],
+    *[(channel, {"parked": ["a"]}, {channel: [1.0]}, "of a channel, parked") for channel in ("sms", "whatsapp", "voice")],
+    *[(channel, {"status": "sending"}, {channel: [1.0]}, "no end") for channel in channels.CHANNELS],
+    *[(channel, {"status": "failed", "reason": "rejected"}, {}, "lost") for channel in channels.CHANNELS],
+    ("sms", {}, {"whatsapp": [1.0]}, "at a vendor of another channel"),
+    ("sms", {"kept": {"a": [1.0]}}, {}, "at a vendor of another channel"),
+    ("push", {}, {"push": [1.0], "wrong": ["403 no"]}, "requests that"),
+])
+def test_the_verdict_on_a_channel_names_what_is_wrong_and_only_that(channel, case, kept, wrong):
+    found = _judged(_ledger(address=OF[channel], vendors=_doubles(**kept), **case))
+    assert (found == []) if wrong is None else any(what.startswith(wrong) for what in found), found
+
+
+@pytest.mark.parametrize("wanted, posted, refused, wrong", [
+    ({"e1": ("a", "sent")}, ["e1"], [], None),
+    ({"e1": ("a", "sent"), "e2": ("a", "queued")}, ["e1"], [], "webhooks lost: stored"),
+    ({"e2": ("a", "queued")}, ["e2"], [], "webhooks lost: the end"),  # its end is in history and nowhere else
+    ({}, [], [], "an endpoint that had to get nothing"),
+    ({"e1": ("a", "sent")}, ["e1"], ["400 e1 came before with another body"], "posts that the tenant's endpoint does not take"),
+])
+def test_the_verdict_names_webhooks_that_did_not_arrive(wanted, posted, refused, wrong):
+    hooks = channels.Hooks(None, set())
+    hooks.wanted = wanted
+    posts = {"kept": {i: [1.0] for i in posted}, "wrong": refused, "mails": 1, "again": 0, "requests": 1, "faults": {}}
+    doubles = {**_doubles(sms=[1.0]), channels.RECEIVER: posts}
+    found = _judged(_ledger(address=OF["sms"], vendors=doubles, hooks=hooks))
+    assert (found == []) if wrong is None else any(what.startswith(wrong) for what in found), found
+
+
+def test_the_endpoint_takes_what_is_signed_and_one_body_for_each_id(tmp_path):
+    vendors = Vendors({channels.RECEIVER: free_port()}).start()
+    try:
+        secret = "whsec_c2VjcmV0"
+        vendors.know(channels.RECEIVER, secret)
+
+        def post(identity, status, signed=secret):
+            body = json.dumps({"type": f"notification.{status}", "data": {"id": "ntf_1", "status": status}}).encode()
+            stamp = str(int(time.time()))
+            connection = http.client.HTTPConnection("127.0.0.1", vendors.ports[channels.RECEIVER], timeout=5)
+            connection.request("POST", "/hooks", body, {"webhook-id": identity, "webhook-timestamp": stamp,
+                                                        "webhook-signature": "v1,AAAA " + receiver.signed(signed, identity, stamp, body)})
+            try:
+                return connection.getresponse().status
+            finally:
+                connection.close()
+        assert [post("e1", "sent"), post("e1", "sent"), post("e2", "queued")] == [200, 200, 200]
+        assert [post("e1", "failed"), post("e3", "sent", "whsec_b3RoZXI=")] == [400, 401]
+        seen = vendors.everything(tmp_path / "vendors.json")[channels.RECEIVER]
+        assert {identity: len(times) for identity, times in seen["kept"].items()} == {"e1": 2, "e2": 1} and len(seen["wrong"]) == 1
+        assert seen["faults"]["wrong secret"] == 1
+    finally:
+        vendors.stop()
 
 
 def test_a_vendor_in_a_process_of_its_own_takes_several_secrets_and_misbehaves_as_asked(tmp_path):
