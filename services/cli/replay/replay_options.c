@@ -152,6 +152,12 @@ static bool check_service(ReplayPlan *plan, Error *err)
     size_t count;
     const ConsumerSpec *consumers = topology_consumers(&count);
     const char *reader = NULL; // who reads it; a stream has one
+    if (plan->stream->republish != NULL) {
+        return error_set(
+            err, ERROR_USAGE,
+            "a copy in %s would reach its subscribers (HINT: --to-subject replay.<anything>)",
+            plan->stream->name);
+    }
     for (size_t i = 0; i < count; i++) {
         if (strcmp(consumers[i].stream, plan->stream->name) != 0) {
             continue;

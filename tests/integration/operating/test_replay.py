@@ -305,7 +305,7 @@ def test_copies_do_not_fill_a_stream(client, replayed):
     (["--stream", "STATUS", "--from-time", "yesterday", "--dry-run"], "RFC 3339"),
     (["--stream", "STATUS", "--from-seq", 9, "--to-seq", 3, "--dry-run"], "--to-seq is before"),
     (["--stream", "STATUS", "--from-seq", 1], "--to-service NAME, --to-subject replay.NAME or --dry-run"),
-    (["--stream", "STATUS", "--from-seq", 1, "--to-service", "archiver"], "no service works on STATUS"),
+    (["--stream", "STATUS", "--from-seq", 1, "--to-service", "archiver"], "a copy in STATUS would reach its subscribers"),
     (["--stream", "RENDERED_LOW", "--from-seq", 1, "--to-service", "renderer"], "--to-service dispatcher"),
     (["--stream", "STATUS", "--from-seq", 1, "--to-subject", "ntf.status.acme"], "below 'replay.'"),
     (["--stream", "STATUS", "--from-seq", 1, "--to-subject", "replay.>"], "below 'replay.'"),
