@@ -239,25 +239,6 @@ ChannelSet routes_channels(const Routes *routes, Str tenant, ChannelSet base)
            channels_of(map_get(routes->owners, STR(ROUTING_PLATFORM)));
 }
 
-static bool owner_takes(const Owner *owner, Channel channel, Str address)
-{
-    for (size_t i = 0; owner != NULL && i < owner->credentials.count; i++) {
-        const CredentialEntry *entry = credential_at(owner, i);
-        const VendorApi *api = is_in_force(entry) ? vendor_find(str_from(entry->vendor)) : NULL;
-        if (api != NULL && api->channel == channel && (api->takes == NULL || api->takes(address))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool routes_take(const Routes *routes, Str tenant, ChannelSet base, Channel channel, Str address)
-{
-    return routes == NULL || channel_set_has(base, channel) ||
-           owner_takes(map_get(routes->owners, tenant), channel, address) ||
-           owner_takes(map_get(routes->owners, STR(ROUTING_PLATFORM)), channel, address);
-}
-
 static bool is_newer(const CredentialEntry *entry, const CredentialEntry *than)
 {
     if (than == NULL || entry->changed_at_us != than->changed_at_us) {

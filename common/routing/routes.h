@@ -32,7 +32,7 @@ typedef Stentor__V1__VendorCredential CredentialEntry;
 
 // The vendor is "smtp", "inapp" or one of vendor_find().
 bool routing_is_vendor(Str vendor);
-bool routing_is_own(Str vendor); // "smtp" or "inapp": without a credential
+bool routing_is_own(Str vendor);            // "smtp" or "inapp": without a credential
 Channel routing_vendor_channel(Str vendor); // CHANNEL_NONE: it is none
 bool routing_is_name(Str name, size_t max); // [a-z0-9_-]{1,max}
 
@@ -53,11 +53,9 @@ bool routes_changed(Routes *routes, Str tenant, Str key, Str payload, Error *err
 // key: "<vendor>.<name>".
 bool routes_credential_changed(Routes *routes, Str tenant, Str key, Str payload, Error *err);
 
-// Those with a vendor: `base`, in-app always, and each for which the tenant or the platform has a credential that
-// is neither staged nor revoked.
+// Those with a vendor: `base`, in-app always, and each for which the tenant or the platform has a
+// credential that is neither staged nor revoked.
 ChannelSet routes_channels(const Routes *routes, Str tenant, ChannelSet base);
-// Is one of these credentials of a vendor that takes the address? Also when `base` has the channel.
-bool routes_take(const Routes *routes, Str tenant, ChannelSet base, Channel channel, Str address);
 
 // NULL: not there. Borrowed until the next change.
 const RouteEntry *routes_get(const Routes *routes, Str tenant, Str key);
@@ -86,7 +84,8 @@ typedef enum VendorStanding {
     STANDING_DISABLED, // suspended by an operator
 } VendorStanding;
 
-// credential: NULL for smtp and inapp. *ret_points: of STANDING_DEGRADED, percent points of its step's mails.
+// credential: NULL for smtp and inapp. *ret_points: of STANDING_DEGRADED, percent points of its
+// step's mails.
 typedef VendorStanding (*RouteStanding)(
     void *ctx, Str vendor, const CredentialEntry *credential, uint32_t *ret_points);
 

@@ -165,28 +165,12 @@ static void check_attachments(const Call *call, size_t index, Problem *problem)
     }
 }
 
-// A push whose vendor has no credential: it would fail, and others of its channel would not.
-static bool check_vendor(const Call *call, const Request *request, FieldError *err)
-{
-    const NotificationsApi *api = call->api;
-    return request->to.len == 0 ||
-           routes_take(
-               api->routes, str_from(call->base->tenant), api->delivered, request->channel,
-               request->to) ||
-           field_error(
-               err, "to",
-               "no vendor that takes such an address has a credential (a token's form says whose "
-               "it is: a device of apns is hexadecimal, a subscription of webpush is JSON)");
-}
-
 static void check_templates(Call *call, Problem *problem)
 {
     Arena *arena = call->base->http->arena;
     for (size_t i = 0; i < call->list.count && !problem_is_full(problem); i++) {
         FieldError err = {.field = ""};
-        const Request *request = &call->list.items[i];
-        if (check_vendor(call, request, &err) &&
-            catalog_freeze(
+        if (catalog_freeze(
                 call->api->catalog, str_from(call->base->tenant), &call->list.items[i], arena,
                 &err)) {
             check_variables(call, i, problem);

@@ -104,7 +104,7 @@ def test_a_push_arrives_decrypted_and_each_status_as_a_signed_webhook(local):
     assert push["proof"] == "VAPID token of mailto:operator@stentor.test, decrypted"
 
     def webhooks():
-        return [each["event"]["type"] for each in local.arrived("webhook") if each["event"]["data"].get("notification_id") == sent]
+        return [each["event"]["type"] for each in local.arrived("webhook") if each["event"]["data"].get("id") == sent]
     wait_until(lambda: "notification.sent" in webhooks(), 30, "the webhook of the status")
     assert "On its way" in local.page() and "notification.sent" in local.page()
 

@@ -279,11 +279,11 @@ static void a_push_goes_to_the_vendor_of_its_address_only(void **state)
     put_credential(world, new_credential(world, "acme", "fcm", "main"));
     assert_string_equal(push_vendor(world, "token:of-an-app"), "fcm");
     assert_string_equal(push_vendor(world, device), "");
-    assert_true(routes_take(world->routes, TENANT, 0, CHANNEL_PUSH, STR("token:of-an-app")));
-    assert_false(routes_take(world->routes, TENANT, 0, CHANNEL_PUSH, str_from(device)));
-    assert_false(routes_take(world->routes, STR("b"), 0, CHANNEL_PUSH, STR("token:of-an-app")));
-    assert_true(
-        routes_take(world->routes, TENANT, 1U << CHANNEL_PUSH, CHANNEL_PUSH, str_from(device)));
+    char reason[ROUTES_REASON_SIZE];
+    Str app = STR("token:of-an-app");
+    assert_true(routes_takes(world->routes, TENANT, CHANNEL_PUSH, app, reason));
+    assert_false(routes_takes(world->routes, TENANT, CHANNEL_PUSH, str_from(device), reason));
+    assert_string_equal(reason, "not an address of fcm (a registration token)");
     CredentialEntry *apns = new_credential(world, "acme", "apns", "main");
     apns->key_id = pb_borrow("KEY1234567");
     add_setting(world, apns, "team_id", "TEAM123456");
