@@ -164,6 +164,7 @@ class Hooks:
 
     def story(self, identity):
         notification, status = self.wanted.get(identity, ("?", "?"))
-        rows = self.world.postgres.query("SELECT event_type, state, turn, attempt, owner, claimed_at::text, finished_at::text, next_attempt_at::text, error, status_code"
-                                         " FROM webhooks.deliveries WHERE event_id = %s", identity)
+        rows = self.world.postgres.query(
+            "SELECT event_type, state, turn, attempt, owner, claimed_at::text, finished_at::text, next_attempt_at::text, error, status_code"
+            " FROM webhooks.deliveries WHERE event_id = %s", identity)
         return f"  the status {status} of {notification}, event {identity}: {rows or 'no delivery'}"

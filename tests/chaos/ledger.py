@@ -149,7 +149,8 @@ class Ledger:
         self.note("webhooks lost: stored in STATUS, never posted to the tenant's endpoint", self.hooks.missing(self.posts["kept"]))
         ended = [(i, self.status(i)) for i, address in self.accepted.items()
                  if channels.channel_of(address) == channels.HOOKED and i not in self.hooks.before and self.status(i) in ENDED]
-        self.note("webhooks lost: the end of a notification, never posted to the tenant's endpoint", sorted(i for i, status in ended if (i, status) not in posted))
+        self.note("webhooks lost: the end of a notification, never posted to the tenant's endpoint",
+                  sorted(i for i, status in ended if (i, status) not in posted))
         self.note("posts that the tenant's endpoint does not take", self.posts["wrong"])
         if not self.hooks.wanted:
             self.note("an endpoint that had to get nothing", [channels.RECEIVER])

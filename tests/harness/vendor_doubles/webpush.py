@@ -48,7 +48,8 @@ def check_token(double, request):
     signed, _, signature = fields["t"].rpartition(".")
     header, claims = (json.loads(bytes_of(part)) for part in signed.split("."))
     raw = bytes_of(signature)
-    key.public_key().verify(utils.encode_dss_signature(int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big")), signed.encode(), ec.ECDSA(hashes.SHA256()))
+    signature = utils.encode_dss_signature(int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big"))
+    key.public_key().verify(signature, signed.encode(), ec.ECDSA(hashes.SHA256()))
     need(header["alg"] == "ES256" and claims["aud"] == f"https://{request.headers['host']}", lambda text: refused(text, 403), "aud")
     need(time.time() <= claims["exp"] <= time.time() + 24 * 3600 and claims["sub"].startswith("mailto:"), lambda text: refused(text, 403), "exp or sub")
 
