@@ -166,6 +166,18 @@ static void return_all(Worker *w, Waiting *q)
     }
 }
 
+// Later, for this process's own open pull requests would get it again.
+static void yield_one(Worker *w, natsMsg *message)
+{
+    char text[64];
+    int len =
+        snprintf(text, sizeof text, "-NAK {\"delay\":%lld}", (PULL_BRIEF_S + 1) * 1000000000LL);
+    bus_send(w->bus, natsMsg_GetReply(message), NULL, str_of(text, (size_t)len));
+    natsMsg_Destroy(message);
+    w->stats.given_back++;
+    w->bus->stats.given_back++;
+}
+
 static void return_waiting(Worker *w)
 {
     return_all(w, &w->waiting);
@@ -185,6 +197,10 @@ static void handle_delivery(Worker *w, natsMsg *message, const AckSubject *ack)
     w->stats.redelivered += ack->delivered > 1 ? 1 : 0;
     w->bus->stats.delivered++;
     w->bus->stats.redelivered += ack->delivered > 1 ? 1 : 0;
+    if (w->yielding) {
+        yield_one(w, message);
+        return;
+    }
     ack_guard_arrived(&w->ack_guard, ack);
     push_waiting(ack->delivered > 1 ? &w->suspects : &w->waiting, message, ack, w->heard_ms);
 }
@@ -443,6 +459,7 @@ Worker *worker_new(Bus *bus, const WorkerOptions *options, WorkerHandler handler
     w->handler_ctx = ctx;
     w->endpoint.stream = str_from(w->spec->stream);
     w->endpoint.acks = true;
+    w->endpoint.brief = options->yields;
     snprintf(w->endpoint.consumer, sizeof w->endpoint.consumer, "%s", w->spec->name);
     uv_timer_init(bus_loop(bus), &w->timer);
     w->timer.data = w;
@@ -483,6 +500,20 @@ void worker_free(Worker *worker, void (*on_freed)(void *ctx), void *ctx)
 void worker_pause(Worker *worker, bool paused)
 {
     worker->paused = paused;
+    worker->yielding = paused && worker->yielding;
+    bus_want_turn(worker->bus);
+}
+
+void worker_yield(Worker *worker)
+{
+    assert(worker->options.yields);
+    worker->paused = worker->yielding = true;
+    Waiting *const queues[] = {&worker->waiting, &worker->suspects};
+    for (size_t i = 0; i < 2; i++) {
+        while (queues[i]->count > 0) {
+            yield_one(worker, pop_waiting(queues[i]).message);
+        }
+    }
     bus_want_turn(worker->bus);
 }
 

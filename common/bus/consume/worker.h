@@ -29,6 +29,7 @@ typedef struct WorkerOptions {
     size_t in_flight_max; // deliveries not yet settled; pulling pauses there; 0: 1024
     const char *stage;    // the token in ntf.dead.<stage>.<tenant>
     bool slack;           // its outputs let all others go first (BusOut)
+    bool yields;          // worker_yield may be called: its pull requests end within seconds
     // Of a poison message, which no handler sees: sets `kept`, what its dead letter keeps. Its
     // bytes are not read. NULL: the payload as it is.
     void (*keep)(void *ctx, BusMessage *message, Arena *arena);
@@ -49,7 +50,10 @@ void worker_stop(Worker *worker, void (*on_stopped)(void *ctx), void *ctx);
 // before, what waits is given back at once.
 void worker_free(Worker *worker, void (*on_freed)(void *ctx), void *ctx);
 void worker_pause(Worker *worker, bool paused); // back-pressure from what the handler feeds
-size_t worker_in_flight(const Worker *worker);  // deliveries not yet settled
+// Paused, and another process reads in its place: what waits here, and what its open requests bring
+// still, goes back and comes again when these have ended. Until worker_pause(worker, false).
+void worker_yield(Worker *worker);
+size_t worker_in_flight(const Worker *worker); // deliveries not yet settled
 
 // An output of this input: published now, awaited before the input's ack. May be called until the
 // settle.

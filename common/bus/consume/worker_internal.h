@@ -59,6 +59,7 @@ struct Worker {
     WorkerConsumer known; // what is known of the consumer; by worker_consumer_move() alone
     // Three facts, each true or false in most states.
     bool paused;         // the handler's owner asks for a pause
+    bool yielding;       // and meanwhile another process reads
     bool wait_over;      // batch_wait_ms is, for what waits now
     bool refusal_logged; // of a pull; once until deliveries come again
     Waiting waiting;     // first deliveries

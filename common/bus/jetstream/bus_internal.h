@@ -18,6 +18,8 @@ enum {
     BUS_TICK_MS = 100,
     PULL_EXPIRES_S = 30,
     PULL_HEARTBEAT_S = 5,
+    PULL_BRIEF_S = 6, // of a worker that yields, and its heartbeat:
+    PULL_BRIEF_HEARTBEAT_S = 2,
     PULL_SILENCE_MS =
         2 * PULL_HEARTBEAT_S * 1000 + 1000, // two heartbeats missed: the request is gone
     PULL_BACKOFF_MS = 1000,                 // before asking again where there was no responder
@@ -44,6 +46,7 @@ typedef struct Endpoint {
     char consumer[80]; // "" takes no deliveries
     char inbox[128];   // replies of its pull requests
     bool acks;         // its consumer awaits acks: what comes after its end is given back
+    bool brief;        // its pull requests end after PULL_BRIEF_S
     int slot;
 } Endpoint;
 

@@ -51,7 +51,8 @@ bool endpoint_pull(Bus *bus, const Endpoint *endpoint, size_t batch)
     int len = snprintf(
         request, sizeof request,
         "{\"batch\":%zu,\"expires\":%d000000000,\"idle_heartbeat\":%d000000000}", batch,
-        PULL_EXPIRES_S, PULL_HEARTBEAT_S);
+        endpoint->brief ? PULL_BRIEF_S : PULL_EXPIRES_S,
+        endpoint->brief ? PULL_BRIEF_HEARTBEAT_S : PULL_HEARTBEAT_S);
     return link_send(
         bus->link, LINK_IMMEDIATE, subject, endpoint->inbox, str_of(request, (size_t)len));
 }

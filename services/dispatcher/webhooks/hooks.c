@@ -77,6 +77,7 @@ static void work(Hooks *hooks)
     WorkerOptions match = {
         .consumer = topology_consumer(parts->service, "STATUS"),
         .batch_max = HOOK_BATCH_MAX,
+        .yields = true,
         .stage = STAGE,
     };
     WorkerOptions deliver = {

@@ -2,7 +2,8 @@
 // Whose turn it is to match. Of all processes the one with the lock does, so that the events of a
 // notification are seen in their order. What a process before had in hand and did not ack comes
 // again, but only after the consumer's ack wait, and behind newer ones: so the next one waits for
-// as long before it reads, when there is such.
+// as long before it reads, when there is such. One that lost the lock and lives gives back what
+// waits in it: it would renew it for ever.
 #include <jansson.h>
 
 #include "common/base/log.h"
@@ -71,7 +72,7 @@ static void ask(Hooks *hooks)
 static void on_lock_changed(void *ctx, bool held)
 {
     Hooks *hooks = ctx;
-    worker_pause(hooks->matcher, true);
+    worker_yield(hooks->matcher);
     (void)uv_timer_stop(&hooks->turn_timer);
     if (held) {
         ask(hooks);
@@ -80,7 +81,7 @@ static void on_lock_changed(void *ctx, bool held)
 
 void match_begin(Hooks *hooks)
 {
-    worker_pause(hooks->matcher, true);
+    worker_yield(hooks->matcher);
     worker_start(hooks->matcher);
     hooks->match_lock = db_lock_new(
         hooks->parts.loop, hooks->parts.database_url, MATCH_LOCK, on_lock_changed, hooks);

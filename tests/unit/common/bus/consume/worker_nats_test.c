@@ -542,6 +542,35 @@ static void a_paused_worker_hands_nothing_over(void **state)
     end(&rig, worker);
 }
 
+// Its open request brings what is published after the yield to it, too.
+static void what_waits_in_a_worker_that_yields_comes_to_the_other(void **state)
+{
+    (void)state;
+    Hand first = {.behaviour = SETTLE_OK}, second = {.behaviour = SETTLE_OK};
+    WorkerOptions options = {
+        .consumer = topology_consumer("stentor-renderer", "REQUEST_NORMAL"),
+        .stage = "renderer",
+        .yields = true};
+    Worker *a = worker_new(rig.bus, &options, take, &first);
+    worker_start(a);
+    publish_many(&rig, "ntf.request.normal.acme", "before", 1);
+    WAIT(&rig, first.seen == 1);
+    worker_pause(a, true);
+    publish_many(&rig, "ntf.request.normal.acme", "waits", 10);
+    WAIT(&rig, worker_stats(a)->received == 11);
+    worker_yield(a);
+    publish_many(&rig, "ntf.request.normal.acme", "later", 5);
+    WAIT(&rig, worker_stats(a)->given_back >= 15);
+    Rig other;
+    rig_open(&other, getenv("STENTOR_TEST_NATS_URL"));
+    Worker *b = start(&other, &second, 0);
+    WAIT(&other, second.seen == 15);
+    assert_int_equal(first.seen, 1);
+    end(&rig, a);
+    end(&other, b);
+    rig_close(&other);
+}
+
 static void two_workers_share_the_work(void **state)
 {
     (void)state;
@@ -694,6 +723,7 @@ int main(void)
         TEST(what_a_leaving_worker_pulled_goes_to_the_next_at_once),
         TEST(what_a_leaving_worker_cancels_goes_to_the_next_at_once),
         TEST(a_paused_worker_hands_nothing_over),
+        TEST(what_waits_in_a_worker_that_yields_comes_to_the_other),
         TEST(two_workers_share_the_work),
         cmocka_unit_test(the_worker_goes_on_after_the_server_restarted),
         cmocka_unit_test(an_ack_never_reaches_another_message),
