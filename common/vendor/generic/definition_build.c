@@ -271,6 +271,16 @@ static bool put_body(Making *making, VendorRequest *ret)
 
 // ---- where to ----
 
+// "..", "." and their like, also as a server reads them that decodes a slash first: "..%2Fadmin".
+static bool leads_away(Str segment)
+{
+    bool slash =
+        str_contains_nocase(segment, STR("%2f")) || str_contains_nocase(segment, STR("%5c"));
+    return str_eq(segment, STR("..")) || str_eq(segment, STR(".")) ||
+           str_contains_nocase(segment, STR("%2e")) || str_find(segment, '\\') >= 0 ||
+           (slash && str_contains_nocase(segment, STR("..")));
+}
+
 // What would lead to another path of the same host, where the secret is as good.
 static bool leaves_path(Str url)
 {
@@ -278,8 +288,7 @@ static bool leaves_path(Str url)
     Str path = query < 0 ? url : str_slice(url, 0, (size_t)query);
     Str segment;
     while (str_split(&path, '/', &segment)) {
-        if (str_eq(segment, STR("..")) || str_eq(segment, STR(".")) ||
-            str_contains_nocase(segment, STR("%2e")) || str_find(segment, '\\') >= 0) {
+        if (leads_away(segment)) {
             return true;
         }
     }
@@ -365,6 +374,9 @@ bool definition_build(
     }
     *ret = (VendorRequest){.method = definition->method, .body = STR_EMPTY};
     Making making = {definition, values_of(mail, account, err), 0, arena, err};
+    if (making.values == NULL) {
+        return false;
+    }
     bool ok =
         put_url(&making, mail, account, ret) && put_headers(&making, ret) && put_body(&making, ret);
     json_decref(making.values);

@@ -123,8 +123,9 @@ static void a_recipients_own_url_must_begin_with_the_prefix(void **state)
         "Content-Type: application/json\n", "{\"text\":\"hi\"}");
     static const char *const refused[] = {
         "https://chat.example.evil/hooks/abc", "https://chat.example/hooks/../admin",
-        "https://chat.example/hooks/%2E%2e/admin"};
-    for (size_t i = 0; i < 3; i++) {
+        "https://chat.example/hooks/%2E%2e/admin", "https://chat.example/hooks/..%2Fadmin",
+        "https://chat.example/hooks/a%2f..%5C..%2fadmin"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         mail.to.address = str_from(refused[i]);
         case_refused(
             definition_api(CHANNEL_WEBHOOK), &mail, &with, ERROR_PERMANENT,
@@ -217,6 +218,37 @@ static void a_misspelled_value_is_found_by_trying(void **state)
         err.text, "definition.request.url: has a blank, a control character or a part '..'");
     definition_drop(definition);
     arena_free(arena);
+}
+
+static void a_recipient_leads_to_no_other_path(void **state)
+{
+    (void)state;
+    Error err = {0};
+    VendorDefinition *definition = definition_compile(
+        STR("{\"request\":{\"url\":\"https://a.example/to/{{to}}\",\"json\":{\"x\":1}}}"),
+        CHANNEL_PUSH, &err);
+    VendorAccount with = account(definition);
+    VendorMail mail = case_text("hi");
+    mail.to.address = STR("../../admin");
+    case_refused(
+        definition_api(CHANNEL_PUSH), &mail, &with, ERROR_PERMANENT,
+        "definition.request.url: has a blank, a control character or a part '..'");
+    definition_drop(definition);
+}
+
+static void a_message_that_is_not_utf8_is_refused_even_where_no_text_is_used(void **state)
+{
+    (void)state;
+    Error err = {0};
+    VendorDefinition *definition = definition_compile(
+        STR("{\"request\":{\"url\":\"https://a.example/\",\"json\":{\"x\":1}}}"), CHANNEL_SMS,
+        &err);
+    VendorAccount with = account(definition);
+    VendorMail mail = case_text("\xff");
+    case_refused(
+        definition_api(CHANNEL_SMS), &mail, &with, ERROR_PERMANENT,
+        "the message's 'text' is not UTF-8");
+    definition_drop(definition);
 }
 
 static void a_mail_with_files_or_copies_is_not_carried(void **state)
@@ -350,6 +382,8 @@ int main(void)
         cmocka_unit_test(a_recipients_own_url_must_begin_with_the_prefix),
         cmocka_unit_test(what_is_wrong_is_named_by_its_place),
         cmocka_unit_test(a_misspelled_value_is_found_by_trying),
+        cmocka_unit_test(a_recipient_leads_to_no_other_path),
+        cmocka_unit_test(a_message_that_is_not_utf8_is_refused_even_where_no_text_is_used),
         cmocka_unit_test(a_mail_with_files_or_copies_is_not_carried),
         cmocka_unit_test(an_answer_is_judged_by_status_then_code),
         cmocka_unit_test(a_callback_is_signed_over_its_bytes),
