@@ -4,8 +4,9 @@
 // What is said of one item within a round is merged: its times are earliest or latest ones, and of
 // archiving and snoozing the last word by its own time stands. What must not change places with
 // what came before it (an item behind "all up to here", a state behind the end of a snooze) begins
-// the next round. There are FEED_ROUNDS rounds, each a few statements; a recipient who needs more
-// within one flush has the rest in the last one.
+// the next round. There are FEED_ROUNDS rounds, each a few statements, and an empty one costs none;
+// a recipient who needs more within one flush has the rest in the last one, where of two words
+// about all items only one counts for an item that both are about.
 #pragma once
 
 #include "common/base/arena.h"
@@ -14,7 +15,7 @@
 #include "stentor/v1/feed.pb-c.h"
 
 enum {
-    FEED_ROUNDS = 4,
+    FEED_ROUNDS = 64,
 };
 
 // In the order in which a round is written.

@@ -185,6 +185,23 @@ static void all_up_to_one_leaves_what_came_later(void **state)
     assert_value(s, DRIFT, "0");
 }
 
+// As a projection that catches up, or is made again, has them.
+static void words_about_all_items_count_each_though_one_flush_has_many(void **state)
+{
+    Scene *s = *state;
+    tell(s, item_event(s, 0, 1, FEED_T0));
+    for (int i = 1; i <= 6; i++) {
+        tell(s, up_to_event(s, 0, ACTION(SEEN), 1, FEED_T0, FEED_T0 + i));
+    }
+    tell(s, up_to_event(s, 0, ACTION(READ), 1, FEED_T0, FEED_T0 + 7));
+    tell(s, up_to_event(s, 0, ACTION(ARCHIVE), 1, FEED_T0, FEED_T0 + 8));
+    flush(s, true);
+    assert_value(
+        s, "SELECT count(*) FROM feed.items WHERE read_at IS NOT NULL AND archived_at IS NOT NULL",
+        "1");
+    assert_value(s, DRIFT, "0");
+}
+
 static void each_status_is_told_once_and_never_by_a_rebuild(void **state)
 {
     Scene *s = *state;
@@ -280,6 +297,7 @@ int main(void)
         TEST(the_end_of_a_snooze_makes_it_unread_again_and_moves_it_up),
         TEST(the_earliest_time_stands_and_of_archiving_the_last_word),
         TEST(all_up_to_one_leaves_what_came_later),
+        TEST(words_about_all_items_count_each_though_one_flush_has_many),
         TEST(each_status_is_told_once_and_never_by_a_rebuild),
         TEST(what_has_expired_or_lost_its_key_is_gone_with_its_counts),
         TEST(what_is_too_old_is_dropped_with_its_counts),
