@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 #include "services/dispatcher/webhooks/hooks_internal.h"
 
-enum { KEY_SIZE = 128 };
+enum { KEY_SIZE = 128, PART_WAIT_US = 20000 };
 
 void job_list_push(JobList *list, HookJob *job)
 {
@@ -33,6 +33,21 @@ HookJob *job_list_pop(JobList *list)
     return job;
 }
 
+static HookTenant *tenant_of(Hooks *hooks, Str name)
+{
+    HookTenant *tenant = map_get(hooks->tenants, name);
+    if (tenant == NULL) {
+        tenant = xcalloc(1, sizeof *tenant);
+        map_put(hooks->tenants, name, tenant);
+    }
+    return tenant;
+}
+
+static size_t part_of(size_t all)
+{
+    return all > HOOK_TENANT_PART ? all / HOOK_TENANT_PART : 1;
+}
+
 Endpoint *endpoint_of(Hooks *hooks, const Subscription *subscription)
 {
     char key[KEY_SIZE];
@@ -41,6 +56,7 @@ Endpoint *endpoint_of(Hooks *hooks, const Subscription *subscription)
     if (endpoint == NULL) {
         endpoint = xcalloc(1, sizeof *endpoint);
         endpoint->key = xstrdup(key);
+        endpoint->tenant = tenant_of(hooks, str_from(subscription->entry->tenant));
         map_put(hooks->endpoints, str_from(key), endpoint);
     }
     endpoint->used_us = clock_mono_us();
@@ -49,9 +65,11 @@ Endpoint *endpoint_of(Hooks *hooks, const Subscription *subscription)
 
 bool endpoint_take(Endpoint *endpoint, const Subscription *subscription, HookJob *job)
 {
-    if (endpoint->queue.count >= (size_t)subscription->in_flight * HOOK_QUEUE_FACTOR) {
+    if (endpoint->queue.count >= (size_t)subscription->in_flight * HOOK_QUEUE_FACTOR ||
+        endpoint->tenant->in_hand >= part_of(job->hooks->parts.in_flight_max)) {
         return false;
     }
+    endpoint->tenant->in_hand++;
     job->endpoint = endpoint;
     job_list_push(&endpoint->queue, job);
     return true;
@@ -113,6 +131,10 @@ void endpoint_pump(Hooks *hooks, Endpoint *endpoint)
         if (endpoint->posting >= limit) {
             return;
         }
+        if (endpoint->tenant->posting >= part_of((size_t)hooks->parts.calls)) {
+            starve(hooks, endpoint, clock_mono_us() + PART_WAIT_US);
+            return;
+        }
         if (!budgets_take(
                 hooks->budgets, str_from(endpoint->key), rate, 0, PRIORITY_NORMAL,
                 (uint32_t)endpoint->queue.count, &at_us)) {
@@ -122,6 +144,7 @@ void endpoint_pump(Hooks *hooks, Endpoint *endpoint)
         HookJob *job = job_list_pop(&endpoint->queue);
         job->counted = true;
         endpoint->posting++;
+        endpoint->tenant->posting++;
         hook_claim(job);
     }
 }

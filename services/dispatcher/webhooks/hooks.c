@@ -148,6 +148,7 @@ Hooks *hooks_new(const HooksParts *parts, Error *err)
     }
     hooks->owner = str_from(parts->instance);
     hooks->subscriptions = subscriptions_new(parts->master);
+    hooks->tenants = map_new(free);
     hooks->endpoints = map_new(free_endpoint);
     hooks->jobs = map_new(NULL);
     hooks->chains = map_new(NULL);
@@ -248,6 +249,7 @@ void hooks_free(Hooks *hooks)
     if (hooks != NULL) {
         budgets_free(hooks->budgets);
         map_free(hooks->endpoints);
+        map_free(hooks->tenants);
         map_free(hooks->jobs);
         map_free(hooks->chains);
         subscriptions_free(hooks->subscriptions);

@@ -17,6 +17,7 @@ enum {
     HOOK_FLUSH_AGAIN_MS = 500, // outcomes, or rows, that Postgres did not take
     HOOK_STOP_PATIENCE_MS = 3000,
     HOOK_QUEUE_FACTOR = 4, // of an endpoint: so many times its posts on the way may wait in memory
+    HOOK_TENANT_PART = 4,  // a tenant has at most this part of all posts, and of what is in hand
     HOOK_CHAIN_MAX = 64,   // events of one notification that wait in memory for the first one
     HOOK_HOLD_MIN_S = 1,
     HOOK_HOLD_MAX_S = 60,
@@ -42,9 +43,16 @@ typedef struct JobList {
     size_t count;
 } JobList;
 
+// What a tenant's endpoints have here together: slow ones of one tenant leave room for others'.
+typedef struct HookTenant {
+    size_t in_hand; // in endpoints' queues or posting
+    size_t posting;
+} HookTenant;
+
 // One subscription's deliveries here, whatever CONFIG says of it meanwhile.
 typedef struct Endpoint {
     char *key; // "<tenant>|<subscription id>"
+    HookTenant *tenant;
     JobList queue;
     uint32_t posting;   // claimed or being claimed
     bool probing;       // its last post got no answer: one at a time until it answers
@@ -89,6 +97,7 @@ struct Hooks {
     MatchBatch *matching, *matching_last; // the first is in Postgres, the others wait
     HttpClient *client;
     Budgets *budgets;
+    Map *tenants;   // tenant -> HookTenant, as long as the process lives
     Map *endpoints; // key -> Endpoint
     Map *jobs;      // delivery id -> HookJob
     Map *chains;    // "<subscription id>|<notification id>" -> the HookJob that goes first

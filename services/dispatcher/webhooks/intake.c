@@ -101,6 +101,8 @@ static void leave(HookJob *job)
     }
     if (endpoint != NULL) {
         endpoint->posting -= job->counted ? 1 : 0;
+        endpoint->tenant->posting -= job->counted ? 1 : 0;
+        endpoint->tenant->in_hand--;
         job->endpoint = NULL;
         endpoint_pump(hooks, endpoint);
     }
