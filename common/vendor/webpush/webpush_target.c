@@ -20,11 +20,14 @@ static bool matches(Str host, Str pattern)
     return host.len > end.len && str_eq_nocase(str_slice(host, host.len - end.len, host.len), end);
 }
 
-static bool is_allowed(const VendorAccount *account, Str host)
+// The browsers' services are at 443 alone: a recipient who names another port makes calls that
+// fail, and so many of those say that the vendor is down. Those of the setting may be anywhere.
+static bool is_allowed(const VendorAccount *account, Str host, Str port)
 {
+    bool usual = port.len == 0 || str_eq(port, STR("443"));
     Str more = vendor_setting(account, STR("hosts")), pattern;
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
-        if (matches(host, str_from(hosts[i]))) {
+        if (usual && matches(host, str_from(hosts[i]))) {
             return true;
         }
     }
@@ -67,12 +70,13 @@ static bool take_endpoint(const VendorAccount *account, WebPushTarget *ret, Erro
     ret->origin = origin_of(ret->endpoint);
     Str host = str_slice(ret->origin, strlen("https://"), ret->origin.len);
     ptrdiff_t colon = str_find(host, ':');
+    Str port = colon < 0 ? STR_EMPTY : str_slice(host, (size_t)colon + 1, host.len);
     host = colon < 0 ? host : str_slice(host, 0, (size_t)colon);
     if (host.len == 0 || !is_printable(ret->endpoint)) {
         return error_set(
             err, ERROR_PERMANENT, "the push's 'to' has an 'endpoint' that is not an https URL");
     }
-    return is_allowed(account, host) ||
+    return is_allowed(account, host, port) ||
            error_set(
                err, ERROR_PERMANENT,
                "the push's 'to' has an endpoint at '" STR_FMT

@@ -166,7 +166,9 @@ static void a_subscription_leads_to_push_services_only(void **state)
         {"https://fcm.googleapis.com/fcm/send/x", true},
         {"https://web.push.apple.com/x", true},
         {"https://db5p.notify.windows.com/w/?token=x", true},
+        {"https://web.push.apple.com:443/x", true},
         {"https://push.example.net:8443/x", true},
+        {"https://fcm.googleapis.com:8443/x", false}, // no service, and calls that fail
         {"https://a.b.example.org/x", true},
         {"https://example.org/x", false},
         {"https://push.apple.com/x", false},
