@@ -53,6 +53,8 @@ uv_loop_t *db_pool_loop(const DbPool *pool);
 
 // ---- transaction ----
 
+enum { DB_STATEMENTS_MAX = 512 }; // of one transaction
+
 typedef struct DbTxn DbTxn;
 
 // A statement is a static constant; it is prepared on a connection the first time it is used there.

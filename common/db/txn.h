@@ -7,7 +7,6 @@
 #include "common/db/db.h"
 
 enum {
-    DB_STATEMENTS_MAX = 32,              // of one transaction
     DB_PARAMS_MAX = 64,                  // of one statement
     DB_TENANTS_MAX = 4096,               // named by one transaction
     DB_TXN_MAX_BYTES = 64 * 1024 * 1024, // memory of its parameters

@@ -285,6 +285,9 @@ static void write_step(const Batch *batch, FeedStep step, bool tells)
     }
 }
 
+// Whatever a flush holds, it is one transaction: one that is refused would stop the projection.
+_Static_assert(FEED_ROUNDS * FEED_STEPS < DB_STATEMENTS_MAX, "every round has room for its steps");
+
 void feed_sql_write(const FeedFold *fold, bool tells, DbTxn *txn)
 {
     (void)db_txn_add(txn, &PLAN, NULL);

@@ -223,7 +223,7 @@ static void one_flush_of_two_thousand_people_is_a_handful_of_statements(void **s
         const char *id = arena_printf(s->arena, "rcp_01KAGTQ5M0000000000000%04d", (int)i);
         tell(s, record_event(s->arena, i % 3 == 0 ? "acme" : "globex", id, "x", "ab"), i);
     }
-    flush(s, false); // more than 32 would be refused
+    flush(s, false); // more than DB_STATEMENTS_MAX would be refused
     assert_value(
         s,
         "SELECT count(*) || ' ' || (SELECT count(*) FROM people.addresses) FROM "
