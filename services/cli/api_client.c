@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/cli/api_client.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/id.h"
 #include "services/cli/api_field.h"
 
-enum { ANSWER_MAX = 16 * 1024 * 1024 };
+enum {
+    ANSWER_MAX = 16 * 1024 * 1024,
+    LIST_LIMIT = 100, // a list's --limit
+    PAGE_MAX = 1000,  // of the API
+};
 
 struct ApiClient {
     Cli *cli;
@@ -263,6 +268,73 @@ int api_client_list(Cli *cli, const char *path, ApiEach each, void *ctx)
     bool ok = client != NULL && api_client_each(client, path, 0, each, ctx, &answer, &err);
     int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
     api_client_free(client);
+    return status;
+}
+
+const char *api_client_filter(Cli *cli, const char *path, const ApiFilter *filters, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *value = args_flag(&cli->args, filters[i].flag);
+        if (value != NULL) {
+            path = arena_printf(
+                cli->arena, "%s&%s=%s", path, filters[i].parameter, api_client_escape(cli, value));
+        }
+    }
+    return path;
+}
+
+static const char *list_path(Cli *cli, const ApiList *list, int64_t limit)
+{
+    int64_t page = limit == 0 || limit > PAGE_MAX ? PAGE_MAX : limit;
+    char first = strchr(list->path, '?') == NULL ? '?' : '&';
+    const char *path = arena_printf(cli->arena, "%s%climit=%" PRId64, list->path, first, page);
+    return api_client_filter(cli, path, list->filters, list->filter_count);
+}
+
+bool api_client_take(void *ctx, const json_t *item)
+{
+    (void)json_array_append(ctx, (json_t *)(uintptr_t)item);
+    return true;
+}
+
+static void print_items(Cli *cli, const ApiList *list, const json_t *items)
+{
+    json_t *item = NULL;
+    size_t i = 0;
+    if (cli->json) {
+        api_client_dump(items);
+    } else if (json_array_size(items) == 0) {
+        cli_note_empty(cli, list->none);
+    } else if (list->head != NULL) {
+        list->head();
+    }
+    json_array_foreach(items, i, item)
+    {
+        if (!cli->json) {
+            list->print(cli, item);
+        }
+    }
+}
+
+int api_client_print_list(Cli *cli, const ApiList *list)
+{
+    Error err = {0};
+    ApiAnswer answer = {0};
+    int64_t limit = 0;
+    if (!args_int(&cli->args, "limit", LIST_LIMIT, 0, INT64_MAX, &limit, &err)) {
+        return cli_fail(cli, &err);
+    }
+    json_t *items = json_array();
+    ApiClient *client = api_client_new(cli, &err);
+    bool ok = client != NULL && api_client_each(
+                                    client, list_path(cli, list, limit), limit, api_client_take,
+                                    items, &answer, &err);
+    int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
+    api_client_free(client);
+    if (ok) {
+        print_items(cli, list, items);
+    }
+    json_decref(items);
     return status;
 }
 

@@ -57,8 +57,25 @@ const char *api_client_escape(Cli *cli, const char *text);
 typedef int (*ApiShow)(Cli *cli, const json_t *answer);
 // body is taken over; NULL: none.
 int api_client_run(Cli *cli, const char *method, const char *path, json_t *body, ApiShow show);
+bool api_client_take(void *list, const json_t *item); // an ApiEach: appends it to a json_t array
 // All of a list; a failure is printed.
 int api_client_list(Cli *cli, const char *path, ApiEach each, void *ctx);
+typedef struct ApiFilter {
+    const char *flag, *parameter; // of the command, of the query
+} ApiFilter;
+// path, which has a query already, with what the flags narrow it to; in the command's arena.
+const char *api_client_filter(Cli *cli, const char *path, const ApiFilter *filters, size_t count);
+typedef struct ApiList {
+    const char *path; // "/v1/scheduled"; it may have a query
+    const ApiFilter *filters;
+    size_t filter_count;
+    const char *none;   // what there is none of, for an empty list
+    void (*head)(void); // before the first item; NULL: nothing
+    void (*print)(const Cli *cli, const json_t *item);
+} ApiList;
+// The items that the flags ask for, at most --limit of them (default 100; 0: all): printed one by
+// one, or with --json as one array.
+int api_client_print_list(Cli *cli, const ApiList *list);
 // An ApiShow for any document: a line for each of its values, or the document with --json.
 int api_client_show(Cli *cli, const json_t *answer);
 // Calls, expects 2xx, shows the answer so and returns the exit status; 404 is EXIT_NOT_FOUND.

@@ -230,12 +230,6 @@ int cmd_apikey_revoke(Cli *cli)
 
 // ---- the list, the oldest first ----
 
-static bool take_key(void *ctx, const json_t *key)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)key);
-    return true;
-}
-
 static int by_age(const void *a, const void *b)
 {
     return strcmp(
@@ -273,7 +267,7 @@ static void print_keys(Cli *cli, const json_t *list)
     }
     for (size_t i = 0; i < count; i++) {
         if (cli->json) {
-            (void)take_key(sorted, keys[i]);
+            (void)api_client_take(sorted, keys[i]);
         } else {
             print_row(cli, keys[i]);
         }
@@ -288,8 +282,8 @@ int cmd_apikey_list(Cli *cli)
 {
     json_t *list = json_array();
     bool all = args_has(&cli->args, "all");
-    int status =
-        api_client_list(cli, all ? "/v1/api-keys?state=all" : "/v1/api-keys", take_key, list);
+    int status = api_client_list(
+        cli, all ? "/v1/api-keys?state=all" : "/v1/api-keys", api_client_take, list);
     if (status == EXIT_DONE) {
         print_keys(cli, list);
     }

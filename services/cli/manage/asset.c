@@ -39,12 +39,6 @@ int cmd_asset_put(Cli *cli)
 
 // ---- list ----
 
-static bool take_asset(void *ctx, const json_t *asset)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)asset);
-    return true;
-}
-
 static void print_assets(const Cli *cli, const json_t *list)
 {
     size_t i = 0;
@@ -73,7 +67,7 @@ int cmd_asset_list(Cli *cli)
     json_t *list = json_array();
     const char *path = args_has(&cli->args, "platform") ? "/v1/template-assets?platform=true"
                                                         : "/v1/template-assets";
-    int status = api_client_list(cli, path, take_asset, list);
+    int status = api_client_list(cli, path, api_client_take, list);
     if (status == EXIT_DONE) {
         print_assets(cli, list);
     }

@@ -12,8 +12,6 @@
 
 enum {
     DATA_MAX = 64 * 1024,
-    LIST_LIMIT = 100,
-    PAGE_MAX = 1000, // of the API
     WATCH_US = 1000000,
     WATCH_SHARE = 4, // a watcher asks at most for a fifth of the time
 };
@@ -328,51 +326,15 @@ int cmd_batch_show(Cli *cli)
     return status;
 }
 
-static bool take_batch(void *ctx, const json_t *batch)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)batch);
-    return true;
-}
-
-static void print_list(const Cli *cli, const json_t *list)
-{
-    size_t i = 0;
-    const json_t *batch = NULL;
-    if (cli->json) {
-        api_client_dump(list);
-        return;
-    }
-    if (json_array_size(list) == 0) {
-        cli_note_empty(cli, args_has(&cli->args, "status") ? "batch with this status" : "batch");
-    }
-    json_array_foreach(list, i, batch)
-    {
-        print_batch(cli, batch);
-    }
-}
-
 int cmd_batch_list(Cli *cli)
 {
-    Error err = {0};
-    ApiAnswer answer = {0};
-    int64_t limit = 0;
-    const char *wanted = args_flag(&cli->args, "status");
-    if (!args_int(&cli->args, "limit", LIST_LIMIT, 0, INT64_MAX, &limit, &err)) {
-        return cli_fail(cli, &err);
-    }
-    int64_t page = limit == 0 || limit > PAGE_MAX ? PAGE_MAX : limit;
-    const char *path = arena_printf(
-        cli->arena, "/v1/batches?limit=%" PRId64 "%s%s", page, wanted != NULL ? "&status=" : "",
-        wanted != NULL ? api_client_escape(cli, wanted) : "");
-    json_t *list = json_array();
-    ApiClient *client = api_client_new(cli, &err);
-    bool ok =
-        client != NULL && api_client_each(client, path, limit, take_batch, list, &answer, &err);
-    int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
-    api_client_free(client);
-    if (ok) {
-        print_list(cli, list);
-    }
-    json_decref(list);
-    return status;
+    static const ApiFilter filters[] = {{"status", "status"}};
+    ApiList list = {
+        .path = "/v1/batches",
+        .filters = filters,
+        .filter_count = 1,
+        .none = args_has(&cli->args, "status") ? "batch with this status" : "batch",
+        .print = print_batch,
+    };
+    return api_client_print_list(cli, &list);
 }

@@ -102,12 +102,6 @@ int cmd_mail_domain_delete(Cli *cli)
 
 // ---- list ----
 
-static bool take_domain(void *ctx, const json_t *domain)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)domain);
-    return true;
-}
-
 static void print_row(const json_t *domain)
 {
     size_t i = 0;
@@ -129,7 +123,7 @@ int cmd_mail_domain_list(Cli *cli)
     json_t *list = json_array();
     json_t *domain = NULL;
     size_t i = 0;
-    int status = api_client_list(cli, "/v1/mail-domains", take_domain, list);
+    int status = api_client_list(cli, "/v1/mail-domains", api_client_take, list);
     if (status == EXIT_DONE && cli->json) {
         api_client_dump(list);
     } else if (status == EXIT_DONE && json_array_size(list) == 0) {

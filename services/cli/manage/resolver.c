@@ -35,12 +35,6 @@ int cmd_resolver_show(Cli *cli)
 
 // ---- list ----
 
-static bool take_resolver(void *ctx, const json_t *resolver)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)resolver);
-    return true;
-}
-
 static void print_row(const json_t *resolver)
 {
     size_t i = 0;
@@ -61,7 +55,7 @@ int cmd_resolver_list(Cli *cli)
     json_t *list = json_array();
     json_t *resolver = NULL;
     size_t i = 0;
-    int status = api_client_list(cli, "/v1/resolvers", take_resolver, list);
+    int status = api_client_list(cli, "/v1/resolvers", api_client_take, list);
     if (status == EXIT_DONE && cli->json) {
         api_client_dump(list);
     } else if (status == EXIT_DONE) {

@@ -9,8 +9,6 @@
 #include "common/base/id.h"
 #include "services/cli/api_client.h"
 
-enum { LIST_LIMIT = 100 };
-
 #define EXPORT_LINES "20000" // of one answer
 
 // ---- what is shown ----
@@ -33,8 +31,9 @@ static const char *category_of(const json_t *entry)
     return name[0] == '\0' ? "any" : name;
 }
 
-static void print_line(const json_t *entry)
+static void print_line(const Cli *cli, const json_t *entry)
 {
+    (void)cli;
     printf(
         "%s  %-8s  %-13s  %-15s  %-8s  %.19sZ  %s  %s\n", api_client_text(entry, "id", ""),
         api_client_text(entry, "channel", ""), category_of(entry),
@@ -81,60 +80,29 @@ static void print_csv(const json_t *entry)
 
 // ---- which ----
 
+static const ApiFilter FILTERS[] = {
+    {"channel", "channel"}, {"reason", "reason"}, {"address", "address"}};
+enum { FILTER_COUNT = sizeof FILTERS / sizeof FILTERS[0] };
+
 // "?limit=..." with what the flags narrow it to.
 static const char *query_of(Cli *cli, const char *limit, bool all)
 {
-    static const char *const names[] = {"channel", "reason", "address"};
     const char *query = arena_printf(cli->arena, "?limit=%s%s", limit, all ? "&state=all" : "");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *value = args_flag(&cli->args, names[i]);
-        if (value != NULL) {
-            query = arena_printf(
-                cli->arena, "%s&%s=%s", query, names[i], api_client_escape(cli, value));
-        }
-    }
-    return query;
-}
-
-static bool take_entry(void *ctx, const json_t *entry)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)entry);
-    return true;
+    return api_client_filter(cli, query, FILTERS, FILTER_COUNT);
 }
 
 int cmd_suppress_list(Cli *cli)
 {
-    Error err = {0};
-    ApiAnswer answer = {0};
-    int64_t limit = 0;
-    size_t i = 0;
-    json_t *entry = NULL;
-    if (!args_int(&cli->args, "limit", LIST_LIMIT, 0, INT64_MAX, &limit, &err)) {
-        return cli_fail(cli, &err);
-    }
     bool all = args_has(&cli->args, "all");
-    const char *path = arena_printf(cli->arena, "/v1/suppressions%s", query_of(cli, "1000", all));
-    json_t *list = json_array();
-    ApiClient *client = api_client_new(cli, &err);
-    bool ok =
-        client != NULL && api_client_each(client, path, limit, take_entry, list, &answer, &err);
-    int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
-    api_client_free(client);
-    if (ok && cli->json) {
-        api_client_dump(list);
-    } else if (ok && json_array_size(list) == 0) {
-        cli_note_empty(cli, all ? "suppression" : "suppression in force");
-    } else if (ok) {
-        print_head();
-    }
-    json_array_foreach(list, i, entry)
-    {
-        if (ok && !cli->json) {
-            print_line(entry);
-        }
-    }
-    json_decref(list);
-    return status;
+    ApiList list = {
+        .path = all ? "/v1/suppressions?state=all" : "/v1/suppressions",
+        .filters = FILTERS,
+        .filter_count = FILTER_COUNT,
+        .none = all ? "suppression" : "suppression in force",
+        .head = print_head,
+        .print = print_line,
+    };
+    return api_client_print_list(cli, &list);
 }
 
 // ---- export: page by page, for the list may be long ----
@@ -194,7 +162,7 @@ static int show_entry(Cli *cli, const json_t *entry)
     if (cli->json) {
         api_client_dump(entry);
     } else {
-        print_line(entry);
+        print_line(cli, entry);
     }
     return EXIT_DONE;
 }
@@ -235,7 +203,7 @@ static int release_address(Cli *cli)
     size_t released = 0;
     int status = api_client_list(
         cli, arena_printf(cli->arena, "/v1/suppressions%s", query_of(cli, "1000", true)),
-        take_entry, list);
+        api_client_take, list);
     json_array_foreach(list, i, entry)
     {
         if (status == EXIT_DONE && api_client_text(entry, "released_at", "")[0] == '\0') {

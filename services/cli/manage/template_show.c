@@ -42,12 +42,6 @@ static void print_line(const json_t *version)
         deprecated[0] != '\0' ? ", deprecated from " : "", deprecated);
 }
 
-static bool take_version(void *ctx, const json_t *version)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)version);
-    return true;
-}
-
 static int show_versions(Cli *cli, const json_t *list)
 {
     size_t i = 0;
@@ -76,7 +70,7 @@ int cmd_template_list(Cli *cli)
     const char *path = arena_printf(
         cli->arena, "/v1/templates?platform=%s%s",
         args_has(&cli->args, "platform") ? "true" : "false", channel_query(cli));
-    int status = api_client_list(cli, path, take_version, list);
+    int status = api_client_list(cli, path, api_client_take, list);
     if (status == EXIT_DONE) {
         (void)show_versions(cli, list);
     }

@@ -211,12 +211,6 @@ int cmd_tenant_show(Cli *cli)
 
 // ---- the list ----
 
-static bool take_tenant(void *ctx, const json_t *tenant)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)tenant);
-    return true;
-}
-
 static void print_tenants(Cli *cli, const json_t *list)
 {
     size_t count = json_array_size(list);
@@ -246,7 +240,7 @@ int cmd_tenant_list(Cli *cli)
         status == NULL
             ? "/v1/tenants"
             : arena_printf(cli->arena, "/v1/tenants?status=%s", api_client_escape(cli, status));
-    int exit_status = api_client_list(cli, path, take_tenant, list);
+    int exit_status = api_client_list(cli, path, api_client_take, list);
     if (exit_status == EXIT_DONE) {
         print_tenants(cli, list);
     }

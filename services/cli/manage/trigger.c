@@ -120,18 +120,12 @@ static void print_row(const json_t *trigger)
         own ? "own" : "platform", state, api_client_text(trigger, "resolver", ""));
 }
 
-static bool take_trigger(void *ctx, const json_t *trigger)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)trigger);
-    return true;
-}
-
 int cmd_trigger_list(Cli *cli)
 {
     json_t *list = json_array();
     json_t *trigger = NULL;
     size_t i = 0;
-    int status = api_client_list(cli, "/v1/triggers", take_trigger, list);
+    int status = api_client_list(cli, "/v1/triggers", api_client_take, list);
     if (status == EXIT_DONE && cli->json) {
         api_client_dump(list);
     } else if (status == EXIT_DONE && json_array_size(list) == 0) {

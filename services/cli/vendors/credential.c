@@ -82,12 +82,6 @@ int cmd_credential_show(Cli *cli)
     return api_client_run(cli, "GET", path_of(cli, ""), NULL, api_client_show);
 }
 
-static bool take_credential(void *ctx, const json_t *credential)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)credential);
-    return true;
-}
-
 static void print_row(const json_t *credential)
 {
     printf(
@@ -102,7 +96,7 @@ int cmd_credential_list(Cli *cli)
     json_t *list = json_array();
     json_t *credential = NULL;
     size_t i = 0;
-    int status = api_client_list(cli, "/v1/credentials", take_credential, list);
+    int status = api_client_list(cli, "/v1/credentials", api_client_take, list);
     if (status == EXIT_DONE && cli->json) {
         api_client_dump(list);
     } else if (status == EXIT_DONE && json_array_size(list) == 0) {

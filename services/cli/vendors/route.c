@@ -137,12 +137,6 @@ int cmd_route_show(Cli *cli)
     return api_client_run(cli, "GET", path_of(cli), NULL, show_stored);
 }
 
-static bool take_route(void *ctx, const json_t *route)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)route);
-    return true;
-}
-
 static void print_vendors(const json_t *route)
 {
     size_t i = 0;
@@ -182,7 +176,7 @@ int cmd_route_list(Cli *cli)
     json_t *list = json_array();
     json_t *route = NULL;
     size_t i = 0;
-    int status = api_client_list(cli, "/v1/routes", take_route, list);
+    int status = api_client_list(cli, "/v1/routes", api_client_take, list);
     if (status == EXIT_DONE && cli->json) {
         api_client_dump(list);
     } else if (status == EXIT_DONE && json_array_size(list) == 0) {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // webhook deliveries, delivery, replay, recover, test: what was posted to a tenant's webhooks, and
 // posting it again.
-#include <inttypes.h>
 #include <jansson.h>
 
 #include "common/base/clock.h"
 #include "services/cli/api_client.h"
-
-enum { LIST_LIMIT = 100, PAGE_MAX = 1000 };
 
 static const char *path_of(Cli *cli, const char *group, const char *tail)
 {
@@ -17,8 +14,9 @@ static const char *path_of(Cli *cli, const char *group, const char *tail)
 
 // ---- deliveries ----
 
-static void print_row(const json_t *item)
+static void print_row(const Cli *cli, const json_t *item)
 {
+    (void)cli;
     const json_t *last = json_object_get(item, "last_attempt");
     const json_t *code = json_object_get(last, "status_code");
     char status[16] = "-";
@@ -33,67 +31,18 @@ static void print_row(const json_t *item)
         api_client_text(last, "error", "-"));
 }
 
-static bool take_item(void *ctx, const json_t *item)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)item);
-    return true;
-}
-
-static const char *list_path(Cli *cli, int64_t limit)
-{
-    // clang-format off
-    static const struct { const char *flag, *parameter; } filters[] = {
-        {"state", "state"}, {"event", "event"}, {"notification", "notification_id"},
-    };
-    // clang-format on
-    int64_t page = limit == 0 || limit > PAGE_MAX ? PAGE_MAX : limit;
-    const char *path = path_of(cli, "subscriptions", "/deliveries");
-    path = arena_printf(cli->arena, "%s?limit=%" PRId64, path, page);
-    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
-        const char *value = args_flag(&cli->args, filters[i].flag);
-        if (value != NULL) {
-            path = arena_printf(
-                cli->arena, "%s&%s=%s", path, filters[i].parameter, api_client_escape(cli, value));
-        }
-    }
-    return path;
-}
-
-static void print_list(Cli *cli, json_t *list)
-{
-    json_t *item = NULL;
-    size_t i = 0;
-    if (cli->json) {
-        api_client_dump(list);
-    } else if (json_array_size(list) == 0) {
-        cli_note_empty(cli, "delivery");
-    } else {
-        json_array_foreach(list, i, item)
-        {
-            print_row(item);
-        }
-    }
-}
-
 int cmd_webhook_deliveries(Cli *cli)
 {
-    Error err = {0};
-    ApiAnswer answer = {0};
-    int64_t limit = 0;
-    if (!args_int(&cli->args, "limit", LIST_LIMIT, 0, INT64_MAX, &limit, &err)) {
-        return cli_fail(cli, &err);
-    }
-    json_t *list = json_array();
-    ApiClient *client = api_client_new(cli, &err);
-    bool ok = client != NULL &&
-              api_client_each(client, list_path(cli, limit), limit, take_item, list, &answer, &err);
-    int status = ok ? EXIT_DONE : api_client_fail(cli, &answer, &err);
-    api_client_free(client);
-    if (ok) {
-        print_list(cli, list);
-    }
-    json_decref(list);
-    return status;
+    static const ApiFilter filters[] = {
+        {"state", "state"}, {"event", "event"}, {"notification", "notification_id"}};
+    ApiList list = {
+        .path = path_of(cli, "subscriptions", "/deliveries"),
+        .filters = filters,
+        .filter_count = sizeof filters / sizeof filters[0],
+        .none = "delivery",
+        .print = print_row,
+    };
+    return api_client_print_list(cli, &list);
 }
 
 int cmd_webhook_delivery(Cli *cli)

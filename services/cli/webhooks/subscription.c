@@ -106,12 +106,6 @@ int cmd_webhook_show(Cli *cli)
     return api_client_run(cli, "GET", path_of(cli, ""), NULL, api_client_show);
 }
 
-static bool take_item(void *ctx, const json_t *item)
-{
-    (void)json_array_append(ctx, (json_t *)(uintptr_t)item);
-    return true;
-}
-
 static void print_row(const char *id, const char *state, const char *name, const char *url)
 {
     printf("%-30s  %-8s  %-24s  %s\n", id, state, name, url);
@@ -122,7 +116,7 @@ int cmd_webhook_list(Cli *cli)
     json_t *list = json_array();
     json_t *item = NULL;
     size_t i = 0;
-    int status = api_client_list(cli, "/v1/subscriptions", take_item, list);
+    int status = api_client_list(cli, "/v1/subscriptions", api_client_take, list);
     if (status == EXIT_DONE && cli->json) {
         api_client_dump(list);
     } else if (status == EXIT_DONE && json_array_size(list) == 0) {
