@@ -14,6 +14,7 @@
 #include "services/gateway/preferences/preference_page.h"
 #include "services/gateway/recipients/recipients_read.h"
 #include "services/gateway/recipients/recipients_write.h"
+#include "services/gateway/suppressions/suppression_note.h"
 
 enum { PAGE_MAX = 64 * 1024 };
 
@@ -185,31 +186,6 @@ static void on_release_noted(void *ctx, const Error *err, const AuditHead *head)
     }
 }
 
-// Before it is done, as the API does it.
-static void note_release(Release *release)
-{
-    const Stentor__V1__Suppression *entry = release->entry;
-    Category category = (Category)entry->category;
-    const AuditDetail details[] = {
-        {"channel", channel_name((Channel)entry->channel)},
-        {"category", category == CATEGORY_NONE ? "any" : category_name(category)},
-        {"reason", suppression_reason_name((SuppressionReason)entry->reason)},
-    };
-    const AuditNote note = {
-        .kind = AUDIT_SUPPRESSION,
-        .tenant = entry->tenant,
-        .action = "suppression.released",
-        .actor = entry->released_by,
-        .target = entry->id,
-        .request_id = entry->id,
-        .program = "stentor-gateway",
-        .details = details,
-        .detail_count = sizeof details / sizeof details[0],
-        .at_us = entry->released_at_us,
-    };
-    audit_log_append(release->visit->preferences->audit, &note, on_release_noted, release);
-}
-
 static void on_entry_read(void *ctx, Str payload, uint64_t sequence, const Error *err)
 {
     Release *release = ctx;
@@ -230,7 +206,7 @@ static void on_entry_read(void *ctx, Str payload, uint64_t sequence, const Error
     release->replaces = sequence;
     entry->released_at_us = visit->http->received_at_us;
     entry->released_by = SAID_BY;
-    note_release(release);
+    suppression_note_release(visit->preferences->audit, entry, on_release_noted, release);
 }
 
 static void release_opt_out(Visit *visit, Category category)

@@ -10,6 +10,7 @@
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/config/config_store.h"
+#include "services/gateway/suppressions/suppression_note.h"
 #include "stentor/v1/reply.pb-c.h"
 
 #define STAGE "gateway"
@@ -73,30 +74,6 @@ static void on_noted(void *ctx, const Error *err, const AuditHead *head)
     }
 }
 
-// Before it is done, as the API does it.
-static void note_release(Item *item)
-{
-    const Stentor__V1__Suppression *entry = item->entry;
-    const AuditDetail details[] = {
-        {"channel", channel_name((Channel)entry->channel)},
-        {"category", "any"},
-        {"reason", suppression_reason_name((SuppressionReason)entry->reason)},
-    };
-    const AuditNote note = {
-        .kind = AUDIT_SUPPRESSION,
-        .tenant = entry->tenant,
-        .action = "suppression.released",
-        .actor = entry->released_by,
-        .target = entry->id,
-        .request_id = entry->id,
-        .program = "stentor-gateway",
-        .details = details,
-        .detail_count = sizeof details / sizeof details[0],
-        .at_us = entry->released_at_us,
-    };
-    audit_log_append(item->releases->audit, &note, on_noted, item);
-}
-
 // ---- which ----
 
 // The opt-out of a STOP that came before this START.
@@ -124,7 +101,7 @@ static void on_entry_read(void *ctx, Str payload, uint64_t sequence, const Error
     item->replaces = sequence;
     entry->released_at_us = item->reply->received_at_us;
     entry->released_by = SAID_BY;
-    note_release(item);
+    suppression_note_release(item->releases->audit, item->entry, on_noted, item);
 }
 
 static void release(

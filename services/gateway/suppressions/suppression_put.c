@@ -12,6 +12,7 @@
 #include "common/bus/events/suppression_event.h"
 #include "common/codec/event.h"
 #include "common/config/config_store.h"
+#include "services/gateway/suppressions/suppression_note.h"
 
 typedef Stentor__V1__Suppression Suppression;
 
@@ -146,37 +147,6 @@ static void on_release_noted(void *ctx, const Error *err, const AuditHead *head)
     }
 }
 
-// What CONFIG keeps of an entry is bounded; the audit log has its release for as long as mails.
-static void note_release(Put *put)
-{
-    const Suppression *entry = put->entry;
-    char hash[2 * SUPPRESSION_HASH_LEN + 1];
-    char made_at[CLOCK_RFC3339_SIZE];
-    hex_encode(entry->address_hash.data, SUPPRESSION_HASH_LEN, hash);
-    clock_format(entry->created_at_us, made_at);
-    Category category = (Category)entry->category;
-    const AuditDetail details[] = {
-        {"channel", channel_name((Channel)entry->channel)},
-        {"category", category == CATEGORY_NONE ? "any" : category_name(category)},
-        {"reason", suppression_reason_name((SuppressionReason)entry->reason)},
-        {"address_hash", hash},
-        {"made_at", made_at},
-    };
-    const AuditNote note = {
-        .kind = AUDIT_SUPPRESSION,
-        .tenant = entry->tenant,
-        .action = "suppression.released",
-        .actor = entry->released_by,
-        .target = entry->id,
-        .request_id = entry->id,
-        .program = "stentor-gateway",
-        .details = details,
-        .detail_count = sizeof details / sizeof details[0],
-        .at_us = entry->released_at_us,
-    };
-    audit_log_append(put->api->audit, &note, on_release_noted, put);
-}
-
 void suppression_release(
     const SuppressionsApi *api, ApiCall *call, const Suppression *entry, const Precondition *needs,
     uint64_t replaces)
@@ -184,7 +154,7 @@ void suppression_release(
     Put *put = begin(api, call, entry, needs);
     if (put != NULL) {
         put->replaces = replaces;
-        note_release(put);
+        suppression_note_release(api->audit, entry, on_release_noted, put);
     }
 }
 
