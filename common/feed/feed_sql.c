@@ -46,7 +46,7 @@ static const DbStatement ITEMS = {"feed_items",
     "   d.shown * (d.is_read IS NULL)::int - d.was_shown * (d.old_read IS NULL)::int AS unread)"
 
 #define TELL \
-    ", tells AS (INSERT INTO feed.statuses (tenant_id, notification_id, status, category, occurred_at)" \
+    ", reports AS (INSERT INTO feed.statuses (tenant_id, notification_id, status, category, occurred_at)" \
     "  SELECT o.tenant_id, o.notification_id, v.status, o.category, v.at FROM done o CROSS JOIN LATERAL" \
     "  (VALUES ('delivered', o.delivered), ('opened', o.opened), ('clicked', o.clicked)) AS v (status, at)" \
     "  WHERE v.at IS NOT NULL ON CONFLICT DO NOTHING)"
@@ -259,20 +259,20 @@ static void write_removals(const Batch *batch)
     add_sequences(p, batch);
 }
 
-static void write_step(const Batch *batch, FeedStep step, bool tells)
+static void write_step(const Batch *batch, FeedStep step, bool reports)
 {
     switch (step) {
     case FEED_ITEM:
         write_items(batch);
         break;
     case FEED_ENDED:
-        write_timed(batch, &ENDS[tells]);
+        write_timed(batch, &ENDS[reports]);
         break;
     case FEED_PATCH:
-        write_patches(batch, &PATCHES[tells]);
+        write_patches(batch, &PATCHES[reports]);
         break;
     case FEED_UP_TO:
-        write_up_tos(batch, &UP_TOS[tells]);
+        write_up_tos(batch, &UP_TOS[reports]);
         break;
     case FEED_EXPIRED:
         write_timed(batch, &EXPIRED);
@@ -288,7 +288,7 @@ static void write_step(const Batch *batch, FeedStep step, bool tells)
 // Whatever a flush holds, it is one transaction: one that is refused would stop the projection.
 _Static_assert(FEED_ROUNDS * FEED_STEPS < DB_STATEMENTS_MAX, "every round has room for its steps");
 
-void feed_sql_write(const FeedFold *fold, bool tells, DbTxn *txn)
+void feed_sql_write(const FeedFold *fold, bool reports, DbTxn *txn)
 {
     (void)db_txn_add(txn, &PLAN, NULL);
     for (size_t round = 0; round < FEED_ROUNDS; round++) {
@@ -299,7 +299,7 @@ void feed_sql_write(const FeedFold *fold, bool tells, DbTxn *txn)
                 db_txn_tenant(txn, batch.at[i]->tenant);
             }
             if (batch.count > 0) {
-                write_step(&batch, (FeedStep)step, tells);
+                write_step(&batch, (FeedStep)step, reports);
             }
         }
     }

@@ -6,5 +6,5 @@
 #include "common/db/db.h"
 #include "common/feed/feed_fold.h"
 
-// tells: what an application is to hear of goes into feed.statuses; a rebuild tells nothing again.
-void feed_sql_write(const FeedFold *fold, bool tells, DbTxn *txn);
+// reports: statuses for the application go into feed.statuses; a rebuild reports nothing again.
+void feed_sql_write(const FeedFold *fold, bool reports, DbTxn *txn);

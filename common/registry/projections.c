@@ -74,7 +74,7 @@ static const UnmadeRow unmade[] = {
     {"commands", {"order_saga.outbox_message"},
      "they are what the saga has sent or has to send: made again, they would be sent again"},
     {"inbox-statuses", {"feed.statuses"},
-     "they are work: what an inbox has to tell of a notification, gone when STATUS has it; made again, it would be published again"},
+     "they are work: statuses that STATUS does not have yet; made again, they would be published again"},
     {"feedback", {"stentor_outbox.pending_feedback"},
      "it is work that waits for a locked row of the application; the relay tries it every second"},
 };

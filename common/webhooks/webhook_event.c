@@ -67,7 +67,7 @@ bool webhook_wants(
            wants_category(subscription, (int)status->category);
 }
 
-// ---- what is posted ----
+// ---- the body ----
 
 static void put_text(Buf *out, const char *name, const char *value)
 {

@@ -357,7 +357,7 @@ const Command commands[] = {
      "  --event NAME        of this event, such as notification.delivered\n"
      "  --notification ID   of this notification\n"
      "  --limit N           at most N (default 100, 0: all)", cmd_webhook_deliveries, NULL},
-    {"webhook delivery", "DELIVERY", 1, 1, "json", "show a delivery with what is posted and the endpoint's last answer", cmd_webhook_delivery, NULL},
+    {"webhook delivery", "DELIVERY", 1, 1, "json", "show a delivery with its body and the endpoint's last answer", cmd_webhook_delivery, NULL},
     {"webhook replay", "DELIVERY", 1, 1, "json", "post a delivery again, at once; the receiver sees the same webhook-id", cmd_webhook_replay, NULL},
     {"webhook recover", "ID", 1, 1, "since=! json",
      "post again all that failed at a webhook\n  --since TIME   what was reported since then: RFC 3339, or a span before now such as 2d", cmd_webhook_recover, NULL},

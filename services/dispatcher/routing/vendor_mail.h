@@ -8,7 +8,7 @@
 // Of a mail that mime_check() has taken: so no value can begin a header of its own. The vendor's
 // key and what belongs to one attempt is filled in when it is sent (vendor_mail_claim).
 VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime);
-// The same of another channel's message to job->mail.to. content: what is sealed for that channel
+// The same of another channel's message to job->mail.to. content: that channel's, opened
 // (event_type_of_content).
 VendorMail *vendor_mail_message(const Job *job, const ProtobufCMessage *content);
 // Fills in what the claim says: key, attempt and, at a vendor that has one, the address to report

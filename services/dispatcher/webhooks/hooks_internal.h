@@ -151,7 +151,7 @@ void hook_post(HookJob *job);
 // outcome.c
 void hook_record(HookJob *job); // job->outcome
 void hook_record_flush(Hooks *hooks);
-void hook_publish(HookJob *job); // what is recorded
+void hook_publish(HookJob *job); // the recorded outcome
 // Of a recorded failure: so many in a row turn the endpoint off.
 void hook_judge(HookJob *job, int64_t failures);
 // The outcome of an attempt that failed: again by the ladder, or its end.

@@ -153,7 +153,7 @@ void hook_hold(HookJob *job, int64_t at_us, const char *why)
 
 // ---- admission ----
 
-// Why nothing is posted, and what is recorded instead; NULL: it may be posted.
+// The error that is recorded because nothing may be posted; NULL: it may be posted.
 static const char *decided(const Subscription *subscription)
 {
     if (subscription == NULL) {

@@ -7,5 +7,5 @@
 #include "services/gateway/subscriptions/delivery_rows.h"
 
 json_t *delivery_view(const DeliveryRow *row);
-// With what is posted and the beginning of the endpoint's last answer.
+// With its body and the beginning of the endpoint's last answer.
 json_t *delivery_view_whole(const DeliveryRow *row);
