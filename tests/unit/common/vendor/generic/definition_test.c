@@ -179,12 +179,11 @@ static void what_is_wrong_is_named_by_its_place(void **state)
          "definition.answer.code: required where there are codes"},
         {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},\"key_known_s\":-1}",
          "definition.key_known_s: is a number of seconds"},
-        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},\"callback\":{\"status\":\"/"
-         "s\"}}",
+        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},"
+         "\"callback\":{\"status\":\"/s\"}}",
          "definition.callback.signature: required"},
-        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},\"callback\":{\"status\":\"/"
-         "s\","
-         "\"signature\":{\"header\":\"X\"},\"statuses\":{\"a\":\"gone\"}}}",
+        {"{\"request\":{\"url\":\"https://a.example/\",\"json\":{}},\"callback\":{"
+         "\"status\":\"/s\",\"signature\":{\"header\":\"X\"},\"statuses\":{\"a\":\"gone\"}}}",
          "definition.callback.statuses.a: is none of sent, delivered"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
