@@ -127,6 +127,7 @@ void db_push_null(DbArray *a);
 
 int db_rows(const PGresult *res);
 bool db_is_null(const PGresult *res, int row, int column);
+// Of NULL: empty, and 0.
 Str db_get_text(const PGresult *res, int row, int column);    // text, bytea; points into the result
 int64_t db_get_int(const PGresult *res, int row, int column); // int2, int4, int8, bool
 // Microseconds since 1970; 0 when NULL.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/db/pipeline.h"
 
-#include <assert.h>
-
 #include "common/db/errors.h"
 
 void pipeline_init(Pipeline *line)
@@ -20,7 +18,6 @@ void pipeline_done(Pipeline *line)
 
 static void expect(Pipeline *line, const DbStatement *statement, unsigned serial, int result_index)
 {
-    assert(line->step_count < STEPS_MAX);
     line->steps[line->step_count++] = (Step){statement, serial, result_index};
 }
 
@@ -57,6 +54,8 @@ static bool send_statement(
 bool pipeline_send(Pipeline *line, PGconn *pg, DbTxn *txn, Error *err)
 {
     line->txn = txn;
+    // Each statement, and the setup, may be prepared first.
+    line->steps = arena_array(txn->arena, 2 * ((size_t)txn->count + 1), sizeof *line->steps);
     line->step_count = 0;
     line->step_at = 0;
     line->stale = false;
@@ -160,11 +159,13 @@ static void forget_unconfirmed(Pipeline *line)
 
 bool pipeline_finish(Pipeline *line, Error *ret_err)
 {
-    line->txn = NULL;
-    if (line->error.kind == ERROR_NONE) {
-        return true;
+    bool done = line->error.kind == ERROR_NONE;
+    if (!done) {
+        forget_unconfirmed(line);
+        *ret_err = line->error;
     }
-    forget_unconfirmed(line);
-    *ret_err = line->error;
-    return false;
+    line->txn = NULL;
+    line->steps = NULL;
+    line->step_count = 0;
+    return done;
 }

@@ -8,8 +8,6 @@
 
 #include "common/db/prepared.h"
 
-enum { STEPS_MAX = 2 * (DB_STATEMENTS_MAX + 1) };
-
 // One answer that is awaited, in the order in which it was sent.
 typedef struct Step {
     const DbStatement *statement;
@@ -20,7 +18,7 @@ typedef struct Step {
 typedef struct Pipeline {
     PreparedSet prepared;
     DbTxn *txn;
-    Step steps[STEPS_MAX];
+    Step *steps; // in the transaction's arena
     int step_count;
     int step_at;
     Error error; // the transaction's first

@@ -9,7 +9,7 @@
 #include "common/base/id.h"
 #include "common/base/map.h"
 
-enum { FIRST_BLOCK_BYTES = 16 * 1024, FIRST_TENANTS = 16 };
+enum { FIRST_BLOCK_BYTES = 16 * 1024, FIRST_TENANTS = 16, FIRST_STATEMENTS = 16 };
 
 // set_config(.., true) is SET LOCAL as a function: it takes parameters and can be prepared.
 static const DbStatement SET_TENANTS = {
@@ -243,6 +243,18 @@ static const DbStatement *statement_of(DbSchemaCopy *copy, const DbStatement *st
 
 // ---- statements ----
 
+static void grow_statements(DbTxn *txn)
+{
+    int cap = txn->cap > 0 ? txn->cap * 2 : FIRST_STATEMENTS;
+    DbParams **statements = arena_array(txn->arena, (size_t)cap, sizeof *statements);
+    if (txn->count > 0) {
+        memcpy(statements, txn->statements, (size_t)txn->count * sizeof *statements);
+    }
+    txn->statements = statements;
+    txn->results = arena_array(txn->arena, (size_t)cap, sizeof *txn->results);
+    txn->cap = cap; // it has not been sent: there are no results to keep
+}
+
 DbParams *db_txn_add(DbTxn *txn, const DbStatement *statement, int *ret_index)
 {
     const DbStatement *own = txn->copy != NULL ? statement_of(txn->copy, statement) : statement;
@@ -253,6 +265,9 @@ DbParams *db_txn_add(DbTxn *txn, const DbStatement *statement, int *ret_index)
     }
     if (ret_index != NULL) {
         *ret_index = txn->count;
+    }
+    if (txn->count == txn->cap) {
+        grow_statements(txn);
     }
     txn->statements[txn->count++] = p;
     return p;

@@ -44,9 +44,10 @@ struct DbTxn {
     bool lazy;
     DbSchemaCopy *copy; // its statements are for it; NULL: for their own schema
     int count;
+    int cap;
     DbParams *setup; // tenants and lazy commit; NULL: neither
-    DbParams *statements[DB_STATEMENTS_MAX];
-    PGresult *results[DB_STATEMENTS_MAX];
+    DbParams **statements; // count of them, with room for cap; in the arena, as the results
+    PGresult **results;
     Error error;
     bool answered; // and without an error: the results may be read
     DbDone on_done;
