@@ -226,9 +226,7 @@ static void on_keys_found(void *ctx, const Error *err)
 
 static Str text_at(const Visit *visit, const PGresult *rows, int row, int column)
 {
-    return db_is_null(rows, row, column)
-               ? STR_EMPTY
-               : arena_str(visit->http->arena, db_get_text(rows, row, column));
+    return arena_str(visit->http->arena, db_get_text(rows, row, column));
 }
 
 static void read_item(Visit *visit, const PGresult *rows, int row)

@@ -29,16 +29,6 @@ static const DbStatement ARCHIVED = {"notification_archived",
 enum { FAR_MS = 86400000 }; // an id from further ahead has no event in history
 enum { COLUMN_STATUS, COLUMN_REASON_CODE, COLUMN_REASON, COLUMN_TEXTS };
 
-static Str text_in(const PGresult *rows, int row, int column)
-{
-    return db_is_null(rows, row, column) ? STR_EMPTY : db_get_text(rows, row, column);
-}
-
-static int64_t number_in(const PGresult *rows, int row, int column, int64_t absent)
-{
-    return db_is_null(rows, row, column) ? absent : db_get_int(rows, row, column);
-}
-
 // They come newest first. Slices point into the result.
 static const NotificationAttempt *read_attempts(
     const Call *call, const PGresult *rows, size_t *ret_count)
@@ -50,16 +40,16 @@ static const NotificationAttempt *read_attempts(
         int row = (int)(count - 1 - i);
         attempts[i] = (NotificationAttempt){
             .number = db_get_int(rows, row, 0),
-            .vendor = text_in(rows, row, 1),
-            .outcome = text_in(rows, row, 2),
-            .code = text_in(rows, row, 3),
-            .enhanced_code = text_in(rows, row, 4),
+            .vendor = db_get_text(rows, row, 1),
+            .outcome = db_get_text(rows, row, 2),
+            .code = db_get_text(rows, row, 3),
+            .enhanced_code = db_get_text(rows, row, 4),
             .started_us = db_get_time(rows, row, 5),
             .finished_us = db_get_time(rows, row, 6),
-            .segments = number_in(rows, row, 7, 0),
-            .cost_micros = number_in(rows, row, 8, -1),
-            .currency = text_in(rows, row, 9),
-            .estimated = !db_is_null(rows, row, 10) && db_get_int(rows, row, 10) != 0};
+            .segments = db_get_int(rows, row, 7),
+            .cost_micros = db_is_null(rows, row, 8) ? -1 : db_get_int(rows, row, 8),
+            .currency = db_get_text(rows, row, 9),
+            .estimated = db_get_int(rows, row, 10) != 0};
     }
     *ret_count = count;
     return attempts;
@@ -136,20 +126,15 @@ static void ask_accepted(Call *call)
 
 // ---- from history ----
 
-static Str text_at(const PGresult *rows, int column)
-{
-    return text_in(rows, 0, column);
-}
-
 // Slices point into the result.
 static HistoryRow read_row(const Call *call, const PGresult *rows)
 {
     HistoryRow row = {.id = call->id, .created_at_us = call->created_at_us};
     (void)status_from_name(db_get_text(rows, 0, COLUMN_STATUS), &row.status);
-    row.reason_code = text_at(rows, COLUMN_REASON_CODE);
-    row.reason = text_at(rows, COLUMN_REASON);
+    row.reason_code = db_get_text(rows, 0, COLUMN_REASON_CODE);
+    row.reason = db_get_text(rows, 0, COLUMN_REASON);
     for (int i = 0; i < NOTIFICATION_TEXTS; i++) {
-        row.text[notification_texts[i]] = text_at(rows, COLUMN_TEXTS + i);
+        row.text[notification_texts[i]] = db_get_text(rows, 0, COLUMN_TEXTS + i);
     }
     for (int i = 0; i < NOTIFICATION_TIMES; i++) {
         row.at_us[notification_times[i]] =

@@ -58,25 +58,20 @@ static Call *new_call(ApiCall *base)
 
 // ---- GET /v1/scheduled ----
 
-static Str text_at(const PGresult *rows, int row, int column)
-{
-    return db_is_null(rows, row, column) ? STR_EMPTY : db_get_text(rows, row, column);
-}
-
 static ScheduledRow read_row(const PGresult *rows, int row)
 {
     return (ScheduledRow){
-        .id = text_at(rows, row, COLUMN_ID),
-        .reason = text_at(rows, row, COLUMN_REASON),
+        .id = db_get_text(rows, row, COLUMN_ID),
+        .reason = db_get_text(rows, row, COLUMN_REASON),
         .due_at_us = db_get_time(rows, row, COLUMN_DUE_AT),
         .cancellable = db_get_int(rows, row, COLUMN_CANCELLABLE) != 0,
-        .recipient_id = text_at(rows, row, COLUMN_RECIPIENT),
-        .channel = text_at(rows, row, COLUMN_CHANNEL),
-        .category = text_at(rows, row, COLUMN_CATEGORY),
-        .window_id = text_at(rows, row, COLUMN_WINDOW),
+        .recipient_id = db_get_text(rows, row, COLUMN_RECIPIENT),
+        .channel = db_get_text(rows, row, COLUMN_CHANNEL),
+        .category = db_get_text(rows, row, COLUMN_CATEGORY),
+        .window_id = db_get_text(rows, row, COLUMN_WINDOW),
         .attempt =
             db_is_null(rows, row, COLUMN_ATTEMPT) ? 0 : db_get_int(rows, row, COLUMN_ATTEMPT),
-        .request = text_at(rows, row, COLUMN_REQUEST),
+        .request = db_get_text(rows, row, COLUMN_REQUEST),
     };
 }
 
