@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/dispatcher/job.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
-#include "common/codec/suppressed.h"
-#include "common/events/kinds.h"
 #include "common/events/sealed.h"
-#include "common/feed/feed_event.h"
-#include "common/model/rules/mail_provider.h"
-#include "services/dispatcher/routing/vendor_mail.h"
-#include "services/dispatcher/routing/vendors.h"
 #include "services/dispatcher/voice/calls.h"
-#include "stentor/v1/request.pb-c.h"
 
 static const int64_t DAY_US = 86400LL * 1000000;
-enum { OLDEST_DAYS = 400, FILES_DELIVERIES_MAX = 150 };
+enum { OLDEST_DAYS = 400 };
 
 // ---- reading ----
 
@@ -122,496 +114,6 @@ bool job_read(Job *job, Delivery *delivery, int64_t now_us, Error *err)
     return true;
 }
 
-// Text for Postgres and protobuf: bytes that are not UTF-8 become '?', control characters a space.
-static Str recordable(Arena *arena, Str text)
-{
-    if (text.len <= JOB_REPLY_MAX && str_is_utf8(text) && !str_has_control(text)) {
-        return arena_str(arena, text);
-    }
-    char *out = arena_alloc(arena, JOB_REPLY_MAX);
-    size_t len = 0;
-    while (text.len > 0) {
-        size_t step = str_utf8_step(text);
-        size_t size = step > 0 ? step : 1;
-        if (len + size > JOB_REPLY_MAX) {
-            break;
-        }
-        memcpy(out + len, step > 0 ? text.ptr : "?", size);
-        if (step == 1 && ((uint8_t)out[len] < 0x20 || out[len] == 0x7f)) {
-            out[len] = ' ';
-        }
-        len += size;
-        text = str_slice(text, size, text.len);
-    }
-    return (Str){out, len};
-}
-
-// ---- opening ----
-
-static void decide(Job *job, const char *reason_code, Str reason, bool dead_letter, int64_t now_us)
-{
-    job->decided = true;
-    job->row = (LedgerRow){
-        .state = LEDGER_FAILED,
-        .claimed_at_us = now_us,
-        .finished_at_us = now_us,
-        .rung = dead_letter ? (int32_t)job->rendered->rung : -1,
-        .code = str_from(reason_code),
-        .reply = recordable(job->delivery->arena, reason),
-    };
-}
-
-static bool unseal_field(
-    const Job *job, const JobOpening *opening, const char *field, Str *ret, Error *err)
-{
-    bool is_address = strcmp(field, "address") == 0;
-    DataKey *key = is_address ? opening->address_key : opening->content_key;
-    const Stentor__V1__Sealed *sealed =
-        is_address ? job->rendered->address : job->rendered->content;
-    return unseal(
-               key, job->key->tenant, job->key->notification_id, field, sealed, opening->scratch,
-               ret, err) ||
-           error_wrap(err, "'%s'", field);
-}
-
-static const ProtobufCMessage *open_content(
-    const Job *job, const JobOpening *opening, const BodyPrefix *prefix,
-    const ProtobufCMessageDescriptor *type, Error *err)
-{
-    Str frame;
-    Str packed;
-    if (!unseal_field(job, opening, "content", &frame, err) ||
-        !body_unpack(prefix, frame, opening->scratch, &packed, err)) {
-        return NULL;
-    }
-    uint8_t checksum[SHA256_LEN];
-    sha256(packed, checksum);
-    if (memcmp(checksum, job->rendered->content_checksum.data, SHA256_LEN) != 0) {
-        error_set(err, ERROR_PERMANENT, "'content' does not match 'content_checksum'");
-        return NULL;
-    }
-    return event_unpack(type, packed, opening->scratch, err);
-}
-
-static const Stentor__V1__Address *open_address(
-    const Job *job, const JobOpening *opening, Error *err)
-{
-    Str packed;
-    if (!unseal_field(job, opening, "address", &packed, err)) {
-        return NULL;
-    }
-    return (const void *)event_unpack(
-        &stentor__v1__address__descriptor, packed, opening->scratch, err);
-}
-
-typedef struct From {
-    Str name, address;
-} From;
-
-static From choose_sender(
-    const Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content)
-{
-    From from = {str_from(content->from_name), str_from(content->from)};
-    if (from.address.len == 0 &&
-        !directory_sender(opening->directory, job->key->tenant, &from.name, &from.address)) {
-        from = (From){opening->rules->from_name, opening->rules->from};
-    }
-    return from;
-}
-
-static Str lowered(Arena *arena, Str text)
-{
-    char *copy = arena_cstr(arena, text);
-    for (size_t i = 0; i < text.len; i++) {
-        copy[i] = (char)tolower((unsigned char)copy[i]);
-    }
-    return (Str){copy, text.len};
-}
-
-// The last check of a From, wherever it came from.
-static bool is_verified(const Job *job, const JobOpening *opening, Str address)
-{
-    return str_eq(address, opening->rules->from) ||
-           directory_may_send_as(opening->directory, job->key->tenant, address);
-}
-
-static const Copies *choose_copies(
-    const Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content)
-{
-    const CopiesWant want = {
-        .known = directory_suppressions(opening->directory),
-        .hash_keys = &opening->rules->hash_keys,
-        .rendered = job->rendered,
-        .content = content,
-        .now_us = opening->now_us,
-        .arena = job->delivery->arena,
-    };
-    return copies_choose(&want);
-}
-
-// false: *ret_code and err say why; ERROR_CANCELLED: they are on their way.
-static bool gather_files(
-    Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content, MimeFile *files,
-    const char **ret_code, Error *err)
-{
-    size_t bytes = 0;
-    bool coming = false;
-    for (size_t i = 0; i < content->n_attachments; i++) {
-        const Stentor__V1__Attachment *file = content->attachments[i];
-        Str plain = STR_EMPTY;
-        switch (attachments_get(opening->attachments, file, opening->now_ms, &plain, err)) {
-        case ATTACHMENT_HERE:
-            break;
-        case ATTACHMENT_COMING:
-            coming = true; // the others are asked for, too
-            break;
-        case ATTACHMENT_AWAY:
-            *ret_code = "attachment_unreachable";
-            err->kind = ERROR_TRANSIENT;
-            return false;
-        case ATTACHMENT_LOST:
-            *ret_code = "attachment_lost";
-            err->kind = ERROR_PERMANENT;
-            return false;
-        }
-        bytes += file->size_bytes;
-        files[i] = (MimeFile){
-            str_from(file->name), str_from(file->content_type), str_from(file->content_id), plain};
-    }
-    if (coming || !attachments_hold(opening->attachments, bytes)) {
-        bool late = job->delivery->message.delivered > FILES_DELIVERIES_MAX;
-        *ret_code = "attachment_unreachable";
-        return error_set(
-            err, late ? ERROR_TRANSIENT : ERROR_CANCELLED,
-            "the mail's attachments did not come from object storage in time");
-    }
-    job->attached = bytes;
-    return true;
-}
-
-// What the mail carries beside its content, into job->dress. false: *ret_code and err say why;
-// ERROR_CANCELLED: a key is being read.
-static bool make_dress(
-    Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content, Str from,
-    const char **ret_code, Error *err)
-{
-    const DressWant want = {
-        .rules = &opening->rules->dress,
-        .domains = directory_send_domains(opening->directory),
-        .rendered = job->rendered,
-        .from = from,
-        .list_id = str_from(content->list_id),
-        .arena = job->delivery->arena,
-    };
-    if (dress_make(&want, &job->dress, err)) {
-        return true;
-    }
-    bool unreadable = err->kind == ERROR_TRANSIENT || err->kind == ERROR_CANCELLED;
-    *ret_code = unreadable ? "dkim_key_unreadable" : *ret_code;
-    if (err->kind == ERROR_CANCELLED && !opening->patient) {
-        err->kind = ERROR_TRANSIENT; // its reading takes too long
-    }
-    return false;
-}
-
-static bool fill_envelope(Job *job, const MimeMail *mime, const Copies *copies, Error *err)
-{
-    Arena *arena = job->delivery->arena;
-    bool from_utf8 = false;
-    bool reply_utf8 = false;
-    if (!mail_address_check("from", mime->from, &from_utf8, err) ||
-        (mime->reply_to.len > 0 &&
-         !mail_address_check("reply_to", mime->reply_to, &reply_utf8, err))) {
-        return false;
-    }
-    job->mail.from =
-        job->dress.return_path.len > 0 ? job->dress.return_path : arena_str(arena, mime->from);
-    job->mail.envid = job->dress.token;
-    job->mail.to = arena_str(arena, mime->to);
-    job->mail.copies = copies->envelope;
-    job->mail.copy_count = copies->count;
-    job->mail.utf8 = job->mail.utf8 || from_utf8 || reply_utf8 || copies->utf8;
-    return true;
-}
-
-static bool compose(
-    Job *job, const JobOpening *opening, const Stentor__V1__EmailContent *content, const From *from,
-    const Stentor__V1__Address *address, const char **ret_code, Error *err)
-{
-    Arena *arena = job->delivery->arena;
-    const Copies *copies = choose_copies(job, opening, content);
-    MimeFile *files = arena_array(opening->scratch, content->n_attachments + 1, sizeof *files);
-    *ret_code = "invalid_content";
-    if (content->n_attachments > 0 && !gather_files(job, opening, content, files, ret_code, err)) {
-        return false;
-    }
-    MimeMail mime = {
-        .cc = copies->cc,
-        .cc_count = copies->cc_count,
-        .files = files,
-        .file_count = content->n_attachments,
-        .from = from->address,
-        .from_name = from->name,
-        .to = str_from(address->address),
-        .to_name = str_from(address->name),
-        .reply_to = str_from(content->reply_to),
-        .subject = str_from(content->subject),
-        .html = str_from(content->html),
-        .text = str_from(content->text),
-        .unsubscribe_url = str_from(content->unsubscribe_url),
-        .id = job->key->notification_id,
-        .id_domain = opening->rules->mail_domain,
-        .date_us =
-            job->rendered->rendered_at_us, // of the event, so that a resend is equal byte by byte
-    };
-    if (!make_dress(job, opening, content, from->address, ret_code, err)) {
-        return false;
-    }
-    dress_put_on(&job->dress, &mime);
-    buf_clear(opening->buf);
-    // Most vendors with HTTP APIs take the fields: writing the message was 15 us of a mail of 4 KB.
-    bool whole = vendors_want_message(&job->route);
-    if (!(whole ? mime_compose : mime_check)(&mime, opening->buf, err)) {
-        return false;
-    }
-    if (!fill_envelope(job, &mime, copies, err)) {
-        return false;
-    }
-    for (size_t i = 0; i < job->dress.signer_count; i++) {
-        job->dress.signers[i].rewritten = vendors_rewrite_message(&job->route);
-    }
-    if (whole &&
-        !dress_sign(
-            &job->dress, buf_view(opening->buf), mime.date_us, arena, &job->mail.message, err)) {
-        return false;
-    }
-    job->message_id = str_from(arena_printf(
-        arena, STR_FMT "@" STR_FMT, STR_ARG(job->key->notification_id),
-        STR_ARG(opening->rules->mail_domain)));
-    if (job->route.routed) {
-        job->mail.content = vendor_mail_make(job, &mime);
-    }
-    return true;
-}
-
-// A mail whose address was suppressed or tenant suspended while it waited is not sent. true:
-// decided.
-static bool is_barred(Job *job, const JobOpening *opening, const char *to)
-{
-    const Stentor__V1__Rendered *rendered = job->rendered;
-    const Suppressions *known = directory_suppressions(opening->directory);
-    if (directory_is_suspended(opening->directory, job->key->tenant)) {
-        decide(job, "tenant_suspended", STR("the tenant is suspended"), false, opening->now_us);
-        return true;
-    }
-    if (suppressions_count(known) == 0 || rendered->address_hash.len != SUPPRESSION_HASH_LEN) {
-        return false;
-    }
-    uint8_t other[ADDRESS_HASH_LEN];
-    bool platform = suppressions_count_of_platform(known) > 0;
-    if (platform) {
-        address_hash(
-            opening->rules->hash_keys.keys[0], STR("platform"), (Channel)rendered->channel,
-            str_from(to), other);
-    }
-    SuppressionReason reason = suppressions_classify(
-        known, job->key->tenant, (Channel)rendered->channel, (Category)rendered->category,
-        rendered->address_hash.data, platform ? other : NULL, opening->now_us);
-    if (reason == SUPPRESSION_NONE) {
-        reason = suppressed_under_any(
-            known, &opening->rules->hash_keys, job->key->tenant, (Channel)rendered->channel,
-            (Category)rendered->category, str_from(to), opening->now_us);
-    }
-    if (reason == SUPPRESSION_NONE) {
-        reason = mail_scope_suppressed(
-            known, job->key->tenant, (Channel)rendered->channel, (Category)rendered->category,
-            job->from_domain, str_from(to), opening->now_us);
-    }
-    if (reason != SUPPRESSION_NONE) {
-        decide(
-            job, suppression_reason_name(reason),
-            STR("the address was suppressed before it could be sent"), false, opening->now_us);
-    }
-    return reason != SUPPRESSION_NONE;
-}
-
-// What it needs cannot be had now: it takes a rung of the ladder, and nothing is sent. The attempt
-// counts as one at the vendor that was to have it, so that it stands among the others.
-static void put_off(Job *job, const JobOpening *opening, const char *code, const Error *why)
-{
-    const SendResult result = {
-        .state = SEND_UNSENT,
-        .code = str_from(code),
-        .text = str_from(why->text),
-    };
-    job->decided = true;
-    if (!job->route.routed) {
-        job->place = (LedgerPlace){str_from(opening->rules->vendor), STR_EMPTY, STR_EMPTY};
-    }
-    job->row.claimed_at_us = opening->now_us;
-    job_outcome(job, opening->rules, &result, opening->now_us);
-}
-
-// The vendors that its route gives it. false: none may take it, decided; or *ret_wait, for CONFIG
-// may still name one.
-static bool has_vendor(Job *job, const JobOpening *opening, const char *address, bool *ret_wait)
-{
-    if (opening->vendors == NULL) {
-        return true;
-    }
-    vendors_choose(opening->vendors, job, str_from(address), opening->now_us);
-    const JobRoute *route = &job->route;
-    if (!route->routed || route->count > 0 || route->doubt != NEXT_END) {
-        return true;
-    }
-    *ret_wait = opening->patient;
-    if (!opening->patient) {
-        const char *why =
-            route->name[0] == '\0'
-                ? arena_printf(
-                      job->delivery->arena,
-                      "no vendor of channel %s that takes such an address has a credential (HINT: "
-                      "stentor credential put VENDOR NAME)",
-                      channel_name((Channel)job->rendered->channel))
-                : arena_printf(
-                      job->delivery->arena,
-                      "route '%s' has no vendor that may take it (HINT: stentor route list, "
-                      "stentor credential list)",
-                      route->name);
-        decide(job, "no_vendor", str_from(why), true, opening->now_us);
-    }
-    return false;
-}
-
-// false: CONFIG may still verify its sender or name its vendor's credential, or its files are on
-// their way.
-static bool make_mail(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
-{
-    Error err = {0};
-    bool wait = false;
-    const char *code = "";
-    From from = {STR_EMPTY, STR_EMPTY};
-    const Stentor__V1__EmailContent *content = (const void *)open_content(
-        job, opening, prefix, &stentor__v1__email_content__descriptor, &err);
-    const Stentor__V1__Address *to = content != NULL ? open_address(job, opening, &err) : NULL;
-    if (to != NULL) {
-        from = choose_sender(job, opening, content);
-        job->from_domain = lowered(job->delivery->arena, mail_domain_of(from.address));
-        job->provider = mail_provider(str_from(to->address));
-    }
-    if (to == NULL) {
-        decide(job, "unreadable_content", str_from(err.text), true, opening->now_us);
-    } else if (!mail_address_check("to", str_from(to->address), &job->mail.utf8, &err)) {
-        decide(job, "invalid_address", str_from(err.text), false, opening->now_us);
-    } else if (is_barred(job, opening, to->address)) {
-        return true;
-    } else if (!is_verified(job, opening, from.address)) {
-        if (opening->patient) {
-            return false;
-        }
-        (void)error_set(
-            &err, ERROR_PERMANENT,
-            "the domain of sender '" STR_FMT "' is not verified for tenant '" STR_FMT
-            "' (HINT: stentor tenant sender-domain add TENANT DOMAIN)",
-            STR_ARG(str_slice(from.address, 0, 80)), STR_ARG(job->key->tenant));
-        decide(job, "sender_unverified", str_from(err.text), true, opening->now_us);
-    } else if (!has_vendor(job, opening, to->address, &wait)) {
-        return !wait;
-    } else if (!compose(job, opening, content, &from, to, &code, &err)) {
-        if (err.kind == ERROR_CANCELLED) {
-            return false;
-        }
-        if (err.kind == ERROR_TRANSIENT) {
-            put_off(job, opening, code, &err);
-        } else {
-            decide(job, code, str_from(err.text), true, opening->now_us);
-        }
-    }
-    return true;
-}
-
-// What the vendor `inapp` stores (vendor/inapp/inapp_vendor.h).
-static bool make_item(
-    Job *job, const JobOpening *opening, const ProtobufCMessage *content, Error *err)
-{
-    uint8_t recipient[FEED_RECIPIENT_LEN];
-    job->mail.tenant = job->key->tenant;
-    feed_recipient(opening->rules->master, job->key->tenant, job->mail.to, recipient);
-    return feed_item_pack(
-        job->rendered, (const void *)content, recipient, opening->content_key, job->delivery->arena,
-        &job->mail.message, err);
-}
-
-// A message of a channel other than e-mail, for a vendor's HTTP API. false: as make_mail().
-static bool make_message(Job *job, const JobOpening *opening, const BodyPrefix *prefix)
-{
-    Error err = {0};
-    bool wait = false;
-    const ProtobufCMessage *content = open_content(
-        job, opening, prefix, event_type_of_content((Channel)job->rendered->channel), &err);
-    const Stentor__V1__Address *to = content != NULL ? open_address(job, opening, &err) : NULL;
-    if (to == NULL) {
-        decide(job, "unreadable_content", str_from(err.text), true, opening->now_us);
-        return true;
-    }
-    if (is_barred(job, opening, to->address)) {
-        return true;
-    }
-    if (!has_vendor(job, opening, to->address, &wait)) {
-        return !wait;
-    }
-    if (calls_wait_for_morning(job, opening)) {
-        return true;
-    }
-    job->mail.to = arena_str(job->delivery->arena, str_from(to->address));
-    job->mail.content = vendor_mail_message(job, content);
-    if (job->rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_INAPP &&
-        !make_item(job, opening, content, &err)) {
-        decide(job, "invalid_content", str_from(err.text), true, opening->now_us);
-    }
-    return true;
-}
-
-static bool is_carried(const JobOpening *opening, int channel)
-{
-    return channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL ||
-           (event_type_of_content((Channel)channel) != NULL && opening->vendors != NULL);
-}
-
-bool job_open(Job *job, const JobOpening *opening)
-{
-    const Stentor__V1__Rendered *rendered = job->rendered;
-    if (!is_carried(opening, (int)rendered->channel)) {
-        const char *reason = arena_printf(
-            job->delivery->arena, "no vendor for channel %s",
-            channel_name((Channel)rendered->channel));
-        decide(job, "no_vendor", str_from(reason), true, opening->now_us);
-        return true;
-    }
-    if (rendered->expires_at_us > 0 && rendered->expires_at_us <= opening->now_us) {
-        decide(
-            job, "expired", STR("the notification expired before it could be sent"), false,
-            opening->now_us);
-        return true;
-    }
-    if (opening->address_key == NULL || opening->content_key == NULL) {
-        decide(
-            job, "recipient_erased", STR("the recipient's data was erased"), false,
-            opening->now_us);
-        return true;
-    }
-    const BodyPrefix *prefix = NULL;
-    if (rendered->content_prefix_id != 0) {
-        prefix = directory_prefix(opening->directory, rendered, job->key->tenant);
-        if (prefix == NULL) {
-            return false;
-        }
-    }
-    return rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL
-               ? make_mail(job, opening, prefix)
-               : make_message(job, opening, prefix);
-}
-
 // ---- the ledger's answer ----
 
 Course job_classify(const Job *job, Str owner, UnknownPolicy policy)
@@ -638,6 +140,30 @@ Course job_classify(const Job *job, Str owner, UnknownPolicy policy)
 }
 
 // ---- outcome ----
+
+// Text for Postgres and protobuf: bytes that are not UTF-8 become '?', control characters a space.
+static Str recordable(Arena *arena, Str text)
+{
+    if (text.len <= JOB_REPLY_MAX && str_is_utf8(text) && !str_has_control(text)) {
+        return arena_str(arena, text);
+    }
+    char *out = arena_alloc(arena, JOB_REPLY_MAX);
+    size_t len = 0;
+    while (text.len > 0) {
+        size_t step = str_utf8_step(text);
+        size_t size = step > 0 ? step : 1;
+        if (len + size > JOB_REPLY_MAX) {
+            break;
+        }
+        memcpy(out + len, step > 0 ? text.ptr : "?", size);
+        if (step == 1 && ((uint8_t)out[len] < 0x20 || out[len] == 0x7f)) {
+            out[len] = ' ';
+        }
+        len += size;
+        text = str_slice(text, size, text.len);
+    }
+    return (Str){out, len};
+}
 
 static Ladder ladder_of(const Job *job, const JobRules *rules)
 {
@@ -719,11 +245,24 @@ const SendResult *job_keep_result(const Job *job, const SendResult *result)
     return kept;
 }
 
+void job_decide_unsent(Job *job, const char *code, Str reason, bool dead_letter, int64_t now_us)
+{
+    job->decided = true;
+    job->row = (LedgerRow){
+        .state = LEDGER_FAILED,
+        .claimed_at_us = now_us,
+        .finished_at_us = now_us,
+        .rung = dead_letter ? (int32_t)job->rendered->rung : -1,
+        .code = str_from(code),
+        .reply = recordable(job->delivery->arena, reason),
+    };
+}
+
 void job_decide(Job *job, const char *reason_code, const char *reason, int64_t now_us)
 {
     int64_t claimed_at_us = job->row.claimed_at_us;
     int32_t unknown_count = job->row.unknown_count;
-    decide(job, reason_code, str_from(reason), false, now_us);
+    job_decide_unsent(job, reason_code, str_from(reason), false, now_us);
     job->row.claimed_at_us = claimed_at_us;
     job->row.unknown_count = unknown_count;
 }

@@ -116,7 +116,7 @@ typedef struct JobOpening {
 
 // Unseals, unpacks and composes the mail, or decides the job (expired, erased, unreadable, a bad
 // address, a suppressed one, an unverified sender). false: its template version is not
-// known here yet, or, of a patient opening, its sender's domain.
+// known here yet, or, of a patient opening, its sender's domain. In opening/.
 bool job_open(Job *job, const JobOpening *opening);
 
 // What the ledger's answer to the claim means for the job.
@@ -140,7 +140,10 @@ void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int6
 void job_defer(
     Job *job, const SendResult *result, int64_t due_us, const char *step, int64_t now_us);
 const SendResult *job_keep_result(const Job *job, const SendResult *result); // in its arena
-// Nothing is sent any more: failed, decided here.
+// Failed, decided here before its claim: nothing is sent. The reason is cleaned as a reply is.
+// dead_letter: its rung stays in the row, which makes a letter of it (report.c).
+void job_decide_unsent(Job *job, const char *code, Str reason, bool dead_letter, int64_t now_us);
+// The same of a claimed job, without a letter: nothing is sent any more.
 void job_decide(Job *job, const char *reason_code, const char *reason, int64_t now_us);
 // For a row that Postgres rejects: drops all but the state, the times and the code. false: there
 // was nothing more to drop.
