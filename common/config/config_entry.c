@@ -8,6 +8,7 @@
 #include "common/config/channel_health.h"
 #include "common/config/link_revocations.h"
 #include "common/config/mail_domain_entry.h"
+#include "common/config/webhook_subscription.h"
 #include "common/model/asset.h"
 #include "common/model/template_key.h"
 #include "stentor/v1/config.pb-c.h"
@@ -166,8 +167,8 @@ static const char *key_of_webhook(const ProtobufCMessage *message, Arena *arena)
     (void)arena;
     const Stentor__V1__WebhookSubscription *entry =
         (const Stentor__V1__WebhookSubscription *)message;
-    bool whole = id_parse(str_from(entry->id), "whs_", NULL) && entry->target_url[0] != '\0' &&
-                 entry->n_secrets > 0;
+    bool whole = id_parse(str_from(entry->id), WEBHOOK_ID_PREFIX, NULL) &&
+                 entry->target_url[0] != '\0' && entry->n_secrets > 0;
     return whole ? entry->id : "";
 }
 
@@ -198,7 +199,7 @@ static const Kind kinds[] = {
     {"route",       &stentor__v1__route__descriptor,            tenant_of_route,       key_of_route,       NULL},
     {MAIL_DOMAIN_KIND, &stentor__v1__mail_domain__descriptor,      tenant_of_mail_domain, key_of_mail_domain, NULL},
     {LINK_REVOCATION_KIND, &stentor__v1__link_revocation__descriptor, tenant_of_revocation, key_of_revocation, NULL},
-    {"webhook",     &stentor__v1__webhook_subscription__descriptor, tenant_of_webhook, key_of_webhook,     NULL},
+    {WEBHOOK_KIND,  &stentor__v1__webhook_subscription__descriptor, tenant_of_webhook, key_of_webhook,     NULL},
     {KEY_REGISTER_KIND, &stentor__v1__master_keys__descriptor,  tenant_of_register,    key_of_register,    NULL},
 };
 // clang-format on

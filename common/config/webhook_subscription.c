@@ -35,6 +35,12 @@ WebhookSubscription *webhook_subscription_read(Str tenant, Str payload, Arena *a
     return entry;
 }
 
+bool webhook_is_active(const WebhookSubscription *entry)
+{
+    return entry->state == STENTOR__V1__WEBHOOK_STATE__WEBHOOK_STATE_ACTIVE ||
+           entry->state == STENTOR__V1__WEBHOOK_STATE__WEBHOOK_STATE_UNSPECIFIED;
+}
+
 bool webhook_is_filter(Str filter)
 {
     Status ignored;

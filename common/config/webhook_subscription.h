@@ -12,6 +12,7 @@
 #define WEBHOOK_ID_PREFIX "whs_"
 
 enum {
+    SUBSCRIPTIONS_OF_TENANT_MAX = 100,
     WEBHOOK_EVENTS_MAX = 32,
     WEBHOOK_SECRETS_MAX = 2,
     WEBHOOK_SECRET_LEN = 32,  // bytes of one that is made here
@@ -24,6 +25,8 @@ typedef Stentor__V1__WebhookSubscription WebhookSubscription;
 // another tenant's.
 WebhookSubscription *webhook_subscription_read(Str tenant, Str payload, Arena *arena, Error *err);
 
+// May it be posted to? It was not turned off.
+bool webhook_is_active(const WebhookSubscription *entry);
 // "notification.<status>", "notification.*": what a subscription can ask for.
 bool webhook_is_filter(Str filter);
 

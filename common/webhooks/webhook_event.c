@@ -10,6 +10,7 @@
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/config/webhook_subscription.h"
 #include "common/events/meta.h"
 #include "common/model/enums.h"
 
@@ -60,9 +61,8 @@ bool webhook_wants(
     const Stentor__V1__WebhookSubscription *subscription, const NotificationStatus *status,
     const char *type)
 {
-    bool active = subscription->state == STENTOR__V1__WEBHOOK_STATE__WEBHOOK_STATE_ACTIVE ||
-                  subscription->state == STENTOR__V1__WEBHOOK_STATE__WEBHOOK_STATE_UNSPECIFIED;
-    return active && type[0] != '\0' && wants_event(subscription, str_from(type)) &&
+    return webhook_is_active(subscription) && type[0] != '\0' &&
+           wants_event(subscription, str_from(type)) &&
            wants_channel(subscription, (int)status->channel) &&
            wants_category(subscription, (int)status->category);
 }

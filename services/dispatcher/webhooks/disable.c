@@ -104,7 +104,7 @@ static bool make_entry(
     entry.state_changed_at_us = clock_now_us();
     entry.updated_at_us = entry.state_changed_at_us;
     entry.updated_by = pb_borrow("stentor-webhook");
-    subject_config(subject, "webhook", str_from(entry.tenant), str_from(entry.id));
+    subject_config(subject, WEBHOOK_KIND, str_from(entry.tenant), str_from(entry.id));
     ending->store = (ConfigStore){
         .out = {.subject = arena_cstr(arena, str_from(subject)), .event_id = arena_str(arena, id)},
         .replaces = subscription->sequence,
@@ -124,7 +124,7 @@ void hook_disable(HookJob *job, const char *reason)
     const Subscription *subscription = subscription_get(
         hooks->subscriptions, str_from(job->event->meta->tenant),
         str_from(job->event->subscription_id));
-    if (subscription == NULL || !subscription_is_active(subscription)) {
+    if (subscription == NULL || !webhook_is_active(subscription->entry)) {
         return;
     }
     Endpoint *endpoint = endpoint_of(hooks, subscription);

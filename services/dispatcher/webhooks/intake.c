@@ -20,7 +20,7 @@ static bool check_event(const WebhookDelivery *event, Error *err)
     if (meta == NULL || !id_is_tenant(str_from(meta->tenant))) {
         return error_set(err, ERROR_PERMANENT, "'meta.tenant' is not a tenant's id");
     }
-    if (!id_parse(str_from(event->subscription_id), "whs_", NULL)) {
+    if (!id_parse(str_from(event->subscription_id), WEBHOOK_ID_PREFIX, NULL)) {
         return error_set(err, ERROR_PERMANENT, "'subscription_id' is not a subscription's id");
     }
     char id[WEBHOOK_DELIVERY_ID_SIZE];
@@ -159,7 +159,7 @@ static const char *decided(const Subscription *subscription)
     if (subscription == NULL) {
         return "removed";
     }
-    if (!subscription_is_active(subscription)) {
+    if (!webhook_is_active(subscription->entry)) {
         return "disabled";
     }
     return subscription->secret_count == 0 ? "secret" : NULL;

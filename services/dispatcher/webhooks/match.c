@@ -67,7 +67,7 @@ static WebhookDelivery *make_event(
 // replays it if it wants it.
 static bool is_since(const Subscription *subscription, int64_t stored_at_us)
 {
-    const Stentor__V1__WebhookSubscription *entry = subscription->entry;
+    const WebhookSubscription *entry = subscription->entry;
     return stored_at_us >= entry->created_at_us && stored_at_us >= entry->state_changed_at_us;
 }
 

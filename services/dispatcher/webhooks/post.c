@@ -11,11 +11,7 @@
 #include "common/codec/event.h"
 #include "services/dispatcher/webhooks/hooks_internal.h"
 
-enum {
-    GONE = 410,
-    TOO_MANY = 429,
-    SIGNATURES_MAX = SUBSCRIPTION_SECRETS_MAX * WEBHOOK_SIGNATURE_SIZE
-};
+enum { GONE = 410, TOO_MANY = 429, SIGNATURES_MAX = WEBHOOK_SECRETS_MAX * WEBHOOK_SIGNATURE_SIZE };
 
 // ---- the answer ----
 
@@ -109,7 +105,7 @@ static void sign(const HookJob *job, const Subscription *subscription, int64_t n
 {
     for (size_t i = 0; i < subscription->secret_count; i++) {
         const SubscriptionSecret *secret = &subscription->secrets[i];
-        if (secret->not_after_us == 0 || secret->not_after_us > now_us) {
+        if (webhook_secret_signs(secret->sealed, now_us)) {
             webhook_sign(
                 &secret->key, str_from(job->event->webhook_id), now_us / 1000000,
                 pb_bytes(job->event->payload), out);

@@ -5,10 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base/map.h"
-#include "common/codec/event.h"
 #include "common/webhooks/webhook_event.h"
-
-typedef Stentor__V1__WebhookSubscription Entry;
 
 typedef struct TenantList {
     Subscription **at;
@@ -57,23 +54,18 @@ void subscriptions_free(Subscriptions *subscriptions)
 // ---- reading ----
 
 static bool open_secret(
-    DataKey *key, const Entry *entry, const Stentor__V1__WebhookSecret *secret,
+    DataKey *key, const WebhookSubscription *entry, const Stentor__V1__WebhookSecret *secret,
     Subscription *subscription, Error *err)
 {
     Str plain = STR_EMPTY;
     SubscriptionSecret *at = &subscription->secrets[subscription->secret_count];
-    if (secret->secret == NULL) {
-        return error_set(err, ERROR_CONFIG, "a secret is missing");
-    }
-    bool fits = unseal(
-                    key, str_from(entry->tenant), str_from(entry->id), "secret", secret->secret,
-                    subscription->arena, &plain, err) &&
+    bool fits = webhook_secret_open(key, entry, secret, subscription->arena, &plain, err) &&
                 webhook_key_parse(plain, &at->key, err);
     if (plain.len > 0) {
         OPENSSL_cleanse((void *)(uintptr_t)plain.ptr, plain.len);
     }
     if (fits) {
-        at->not_after_us = secret->not_after_us;
+        at->sealed = secret;
         subscription->secret_count++;
     }
     return fits;
@@ -81,11 +73,12 @@ static bool open_secret(
 
 // Those that open. An error of another one is the operator's to see; the entry is used.
 static bool open_secrets(
-    Subscriptions *subscriptions, const Entry *entry, Subscription *subscription, Error *err)
+    Subscriptions *subscriptions, const WebhookSubscription *entry, Subscription *subscription,
+    Error *err)
 {
     DataKey *key = data_key_for_tenant(subscriptions->master, str_from(entry->tenant));
     bool all = true;
-    for (size_t i = 0; i < entry->n_secrets && i < SUBSCRIPTION_SECRETS_MAX; i++) {
+    for (size_t i = 0; i < entry->n_secrets && i < WEBHOOK_SECRETS_MAX; i++) {
         all = open_secret(key, entry, entry->secrets[i], subscription, err) && all;
     }
     data_key_free(key);
@@ -101,13 +94,13 @@ static uint32_t given_or(uint32_t value, uint32_t otherwise)
 }
 
 static Subscription *read_entry(
-    Subscriptions *subscriptions, const BusMessage *message, bool *ret_whole, Error *err)
+    Subscriptions *subscriptions, Str tenant, const BusMessage *message, bool *ret_whole,
+    Error *err)
 {
     Arena *arena = arena_new(0);
     Subscription *subscription = arena_zalloc(arena, sizeof *subscription);
-    const Entry *entry = (const Entry *)event_unpack(
-        &stentor__v1__webhook_subscription__descriptor, arena_str(arena, message->payload), arena,
-        err);
+    const WebhookSubscription *entry =
+        webhook_subscription_read(tenant, arena_str(arena, message->payload), arena, err);
     if (entry == NULL) {
         arena_free(arena);
         return NULL;
@@ -177,14 +170,14 @@ bool subscriptions_changed(
 {
     Subscriptions *subscriptions = ctx;
     bool whole = true;
-    if (!str_eq(kind, STR("webhook"))) {
+    if (!str_eq(kind, STR(WEBHOOK_KIND))) {
         return true;
     }
     if (message->payload.len == 0) {
         remove_one(subscriptions, tenant, key);
         return true;
     }
-    Subscription *read = read_entry(subscriptions, message, &whole, err);
+    Subscription *read = read_entry(subscriptions, tenant, message, &whole, err);
     return read != NULL && put_one(subscriptions, tenant, read, err) && whole;
 }
 
@@ -210,10 +203,4 @@ size_t subscriptions_of(const Subscriptions *subscriptions, Str tenant, Subscrip
 size_t subscriptions_count(const Subscriptions *subscriptions)
 {
     return subscriptions->count;
-}
-
-bool subscription_is_active(const Subscription *subscription)
-{
-    return subscription->entry->state == STENTOR__V1__WEBHOOK_STATE__WEBHOOK_STATE_ACTIVE ||
-           subscription->entry->state == STENTOR__V1__WEBHOOK_STATE__WEBHOOK_STATE_UNSPECIFIED;
 }

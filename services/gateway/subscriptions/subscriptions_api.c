@@ -113,14 +113,13 @@ bool subscription_is_active_now(ApiCall *call, Str id)
     }
     const Kept *kept = find(call, id);
     const WebhookSubscription *entry = unpack(call, str_of(kept->bytes, kept->len));
-    const char *state = entry == NULL ? "" : subscription_state_name(entry);
-    if (strcmp(state, "active") == 0) {
+    if (entry != NULL && webhook_is_active(entry)) {
         return true;
     }
     metric_add(call->metrics->refused[REFUSED_CONFLICT], 1);
     http_problem(
         call->http, 409, "subscription-not-active", "Nothing is posted to the subscription", NULL,
-        "it is '%s'; enable it first", state);
+        "it is '%s'; enable it first", entry == NULL ? "" : subscription_state_name(entry));
     return false;
 }
 

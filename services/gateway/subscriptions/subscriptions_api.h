@@ -13,8 +13,6 @@
 
 #define WEBHOOK_TEST "webhook.test" // the event that a caller asks for, to any endpoint
 
-enum { SUBSCRIPTIONS_OF_TENANT_MAX = 100 };
-
 typedef struct SubscriptionsApi {
     Bus *bus;
     DbPool *pool;

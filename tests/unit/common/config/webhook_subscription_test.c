@@ -73,6 +73,19 @@ static void an_entry_is_its_tenants_and_has_an_id_and_an_address(void **state)
     assert_null(webhook_subscription_read(STR("acme"), packed(world), world->arena, &world->err));
 }
 
+// One that older releases stored has no state.
+static void it_is_active_unless_it_was_turned_off(void **state)
+{
+    World *world = *state;
+    assert_true(webhook_is_active(&world->entry));
+    world->entry.state = STENTOR__V1__WEBHOOK_STATE__WEBHOOK_STATE_ACTIVE;
+    assert_true(webhook_is_active(&world->entry));
+    world->entry.state = STENTOR__V1__WEBHOOK_STATE__WEBHOOK_STATE_DISABLED;
+    assert_false(webhook_is_active(&world->entry));
+    world->entry.state = STENTOR__V1__WEBHOOK_STATE__WEBHOOK_STATE_FAILING;
+    assert_false(webhook_is_active(&world->entry));
+}
+
 static void a_filter_is_a_status_or_all_of_them(void **state)
 {
     (void)state;
@@ -168,6 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(an_entry_is_its_tenants_and_has_an_id_and_an_address),
+        TEST(it_is_active_unless_it_was_turned_off),
         TEST(a_filter_is_a_status_or_all_of_them),
         TEST(a_secret_is_sealed_for_its_subscription),
         TEST(the_secret_before_signs_until_the_overlap_ends),
