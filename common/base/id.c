@@ -26,6 +26,13 @@ void random_bytes(void *out, size_t len)
     }
 }
 
+double random_fraction(void)
+{
+    uint32_t value = 0;
+    random_bytes(&value, sizeof value);
+    return (double)value / 4294967296.0;
+}
+
 static const char crockford[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 static void write_ulid(uint64_t ms, const uint8_t entropy[ENTROPY_LEN], char *out)

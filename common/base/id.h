@@ -21,6 +21,7 @@ bool id_is_tenant(Str text);
 bool id_is_key(Str text);
 // getrandom each time, nothing is kept; ends the process when the system has none.
 void random_bytes(void *out, size_t len);
+double random_fraction(void); // in [0, 1)
 // base64url without padding; out needs 4 * ((len + 2) / 3) + 1 bytes.
 void base64url_encode(const void *data, size_t len, char *out);
 // Without padding; the bits that are left over must be zero, so that bytes have one spelling.

@@ -20,8 +20,6 @@
 #include "common/vendor/vonage/vonage_voice.h"
 #include "common/vendor/webpush/webpush.h"
 
-enum { RETRY_AFTER_MAX_S = 86400 };
-
 // The only list of vendors with an HTTP API.
 // clang-format off
 static const VendorApi *const vendors[] = {
@@ -91,15 +89,5 @@ Str vendor_answer_header(const VendorAnswer *answer, Str name)
 
 uint32_t vendor_retry_after_ms(const VendorAnswer *answer)
 {
-    Str text = vendor_answer_header(answer, STR("retry-after"));
-    int64_t seconds = 0;
-    int64_t at_us = 0;
-    if (str_to_i64(text, &seconds) && seconds >= 0) {
-        return (uint32_t)(seconds < RETRY_AFTER_MAX_S ? seconds : RETRY_AFTER_MAX_S) * 1000;
-    }
-    if (!http_date_parse(text, &at_us) || at_us <= answer->read_us) {
-        return 0;
-    }
-    int64_t wait_ms = (at_us - answer->read_us) / 1000;
-    return (uint32_t)(wait_ms < RETRY_AFTER_MAX_S * 1000LL ? wait_ms : RETRY_AFTER_MAX_S * 1000LL);
+    return http_retry_after_ms(vendor_answer_header(answer, STR("retry-after")), answer->read_us);
 }

@@ -135,6 +135,19 @@ bool http_date_parse(Str text, int64_t *ret_us)
     return true;
 }
 
+uint32_t http_retry_after_ms(Str text, int64_t now_us)
+{
+    enum { MOST_S = 86400 };
+    int64_t seconds = 0, at_us = 0, wait_ms = 0;
+    if (str_to_i64(str_trim(text), &seconds)) {
+        wait_ms = seconds < 0 ? 0 : (seconds < MOST_S ? seconds : MOST_S) * 1000;
+    } else if (http_date_parse(text, &at_us)) {
+        wait_ms = (at_us - now_us) / 1000;
+    }
+    wait_ms = wait_ms < MOST_S * INT64_C(1000) ? wait_ms : MOST_S * INT64_C(1000);
+    return wait_ms > 0 ? (uint32_t)wait_ms : 0;
+}
+
 // ---- options ----
 
 // "Name: value"; libcurl sends "Name;" as a header without a value.

@@ -129,3 +129,5 @@ typedef struct HttpAnswerHeader {
 size_t http_call_headers(const HttpCall *call, HttpAnswerHeader *ret, size_t max);
 // The time of a header such as Date or Last-Modified (RFC 9110, 5.6.7); false when it is none.
 bool http_date_parse(Str text, int64_t *ret_us);
+// Of Retry-After, seconds or a date; 0: it says nothing, or a time that is over. At most a day.
+uint32_t http_retry_after_ms(Str text, int64_t now_us);

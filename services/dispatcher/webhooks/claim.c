@@ -152,12 +152,5 @@ static void submit(Hooks *hooks, HookJob *const *jobs, size_t count)
 
 void hook_claim_flush(Hooks *hooks)
 {
-    while (hooks->claiming.head != NULL) {
-        HookJob *jobs[HOOK_BATCH_MAX];
-        size_t count = 0;
-        while (count < HOOK_BATCH_MAX && hooks->claiming.head != NULL) {
-            jobs[count++] = job_list_pop(&hooks->claiming);
-        }
-        submit(hooks, jobs, count);
-    }
+    job_list_submit(&hooks->claiming, hooks, submit);
 }

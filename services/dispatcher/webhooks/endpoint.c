@@ -33,6 +33,19 @@ HookJob *job_list_pop(JobList *list)
     return job;
 }
 
+void job_list_submit(
+    JobList *list, Hooks *hooks, void (*submit)(Hooks *hooks, HookJob *const *jobs, size_t count))
+{
+    while (list->head != NULL) {
+        HookJob *jobs[HOOK_BATCH_MAX];
+        size_t count = 0;
+        while (count < HOOK_BATCH_MAX && list->head != NULL) {
+            jobs[count++] = job_list_pop(list);
+        }
+        submit(hooks, jobs, count);
+    }
+}
+
 static HookTenant *tenant_of(Hooks *hooks, Str name)
 {
     HookTenant *tenant = map_get(hooks->tenants, name);

@@ -21,7 +21,6 @@ enum {
     HOOK_CHAIN_MAX = 64,   // events of one notification that wait in memory for the first one
     HOOK_HOLD_MIN_S = 1,
     HOOK_HOLD_MAX_S = 60,
-    HOOK_RETRY_AFTER_MAX_MS = 86400000,
     HOOK_RESPONSE_MAX = 1024,
     HOOK_RACE_MS = 200,
     HOOK_SELF_MS = 1000,
@@ -117,6 +116,9 @@ struct Hooks {
 
 void job_list_push(JobList *list, HookJob *job);
 HookJob *job_list_pop(JobList *list); // NULL: it is empty
+// All of them, HOOK_BATCH_MAX at a time.
+void job_list_submit(
+    JobList *list, Hooks *hooks, void (*submit)(Hooks *hooks, HookJob *const *jobs, size_t count));
 
 // match.c
 void match_batch(Hooks *hooks, Delivery **deliveries, size_t count);

@@ -120,20 +120,13 @@ void hook_redeliver(HookJob *job, int64_t delay_ms)
     delivery_redeliver(job->delivery, (int)delay_ms);
 }
 
-static double chance(void)
-{
-    uint32_t value = 0;
-    random_bytes(&value, sizeof value);
-    return (double)value / 4294967296.0;
-}
-
 // 1, 2, 4 ... 60 s, each up to half as long again: what was held together comes back apart.
 static int64_t hold_until(const HookJob *job)
 {
     uint32_t holds = job->event->holds < 6 ? job->event->holds : 6;
     int64_t wait_s = INT64_C(1) << holds;
     wait_s = wait_s > HOOK_HOLD_MAX_S ? HOOK_HOLD_MAX_S : wait_s;
-    return clock_now_us() + (int64_t)((double)wait_s * 1e6 * (1 + chance() / 2));
+    return clock_now_us() + (int64_t)((double)wait_s * 1e6 * (1 + random_fraction() / 2));
 }
 
 void hook_hold(HookJob *job, int64_t at_us, const char *why)

@@ -10,19 +10,12 @@
 #include "common/webhooks/webhook_event.h"
 #include "services/dispatcher/webhooks/hooks_internal.h"
 
-static double chance(void)
-{
-    uint32_t value = 0;
-    random_bytes(&value, sizeof value);
-    return (double)value / 4294967296.0;
-}
-
 void hook_failed(HookJob *job, const char *error, int status_code, uint32_t retry_after_ms)
 {
     int64_t due_at_us = 0;
     bool again = ladder_next(
         &job->hooks->parts.ladder, job->event->attempt - 1, clock_now_us(), retry_after_ms,
-        chance(), &due_at_us);
+        random_fraction(), &due_at_us);
     job->outcome.state = again ? HOOK_WAITING : HOOK_FAILED;
     job->outcome.next_attempt_at_us = again ? due_at_us : 0;
     job->outcome.status_code = status_code;
@@ -234,12 +227,5 @@ static void submit(Hooks *hooks, HookJob *const *jobs, size_t count)
 
 void hook_record_flush(Hooks *hooks)
 {
-    while (hooks->recording.head != NULL) {
-        HookJob *jobs[HOOK_BATCH_MAX];
-        size_t count = 0;
-        while (count < HOOK_BATCH_MAX && hooks->recording.head != NULL) {
-            jobs[count++] = job_list_pop(&hooks->recording);
-        }
-        submit(hooks, jobs, count);
-    }
+    job_list_submit(&hooks->recording, hooks, submit);
 }

@@ -37,26 +37,11 @@ static Str printable(HookJob *job)
     return str_of(job->response, job->response_len);
 }
 
-// Seconds or a date; 0: it says nothing.
-static uint32_t retry_after(HttpCall *call)
-{
-    Str text = http_call_header(call, "retry-after");
-    int64_t value = 0, wait_ms = 0;
-    if (str_to_i64(str_trim(text), &value)) {
-        wait_ms = value > 0 && value < HOOK_RETRY_AFTER_MAX_MS / 1000 ? value * 1000
-                  : value > 0                                         ? HOOK_RETRY_AFTER_MAX_MS
-                                                                      : 0;
-    } else if (text.len > 0 && http_date_parse(text, &value)) {
-        wait_ms = (value - clock_now_us()) / 1000;
-    }
-    wait_ms = wait_ms < 0 ? 0 : wait_ms;
-    return (uint32_t)(wait_ms < HOOK_RETRY_AFTER_MAX_MS ? wait_ms : HOOK_RETRY_AFTER_MAX_MS);
-}
-
 static void handle_status(HookJob *job, HttpCall *call, int status)
 {
     char error[HOOK_ERROR_SIZE];
-    uint32_t wait_ms = retry_after(call);
+    uint32_t wait_ms =
+        http_retry_after_ms(http_call_header(call, "retry-after"), job->outcome.finished_at_us);
     (void)snprintf(error, sizeof error, "status %d", status);
     if (status / 100 == 2) {
         job->outcome.state = HOOK_DELIVERED;

@@ -118,6 +118,18 @@ static void random_bytes_do_not_repeat(void **state)
 
 // A clone without the C library's knowledge is what a restored snapshot is: the same memory twice,
 // and nothing says so.
+static void a_random_fraction_is_below_one(void **state)
+{
+    (void)state;
+    double sum = 0;
+    for (int i = 0; i < 1000; i++) {
+        double one = random_fraction();
+        assert_true(one >= 0 && one < 1);
+        sum += one;
+    }
+    assert_true(sum > 400 && sum < 600); // beyond: not once in 10^20 runs
+}
+
 static void finding_16_two_copies_of_one_memory_draw_other_bytes(void **state)
 {
     (void)state;
@@ -219,6 +231,7 @@ int main(void)
         cmocka_unit_test(what_is_not_an_id_is_refused),
         cmocka_unit_test(tenants_and_keys_are_narrow),
         cmocka_unit_test(random_bytes_do_not_repeat),
+        cmocka_unit_test(a_random_fraction_is_below_one),
         cmocka_unit_test(finding_16_two_copies_of_one_memory_draw_other_bytes),
         cmocka_unit_test(base64url_has_no_padding),
         cmocka_unit_test(base64url_has_one_spelling),

@@ -264,6 +264,22 @@ static void a_redirect_is_an_answer(void **state)
     assert_int_equal(stage->requests, 1);
 }
 
+static void retry_after_is_seconds_or_a_date_and_at_most_a_day(void **state)
+{
+    (void)state;
+    int64_t now_us = 0;
+    assert_true(http_date_parse(STR("Thu, 26 Nov 2026 20:00:00 GMT"), &now_us));
+    assert_int_equal(http_retry_after_ms(STR(""), now_us), 0);
+    assert_int_equal(http_retry_after_ms(STR("soon"), now_us), 0);
+    assert_int_equal(http_retry_after_ms(STR("-5"), now_us), 0);
+    assert_int_equal(http_retry_after_ms(STR("-9223372036854775808"), now_us), 0);
+    assert_int_equal(http_retry_after_ms(STR(" 120 "), now_us), 120000);
+    assert_int_equal(http_retry_after_ms(STR("9223372036854775807"), now_us), 86400000);
+    assert_int_equal(http_retry_after_ms(STR("Thu, 26 Nov 2026 20:00:30 GMT"), now_us), 30000);
+    assert_int_equal(http_retry_after_ms(STR("Thu, 26 Nov 2026 19:59:59 GMT"), now_us), 0);
+    assert_int_equal(http_retry_after_ms(STR("Fri, 26 Nov 2027 20:00:00 GMT"), now_us), 86400000);
+}
+
 static void freeing_ends_what_is_on_the_way_and_what_waits(void **state)
 {
     Stage *stage = *state;
@@ -306,6 +322,7 @@ int main(void)
         CASE(a_call_is_cancelled),
         CASE(enough_of_an_answer_is_an_answer),
         CASE(a_redirect_is_an_answer),
+        CASE(retry_after_is_seconds_or_a_date_and_at_most_a_day),
         CASE(freeing_ends_what_is_on_the_way_and_what_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
