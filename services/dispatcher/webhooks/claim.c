@@ -25,7 +25,7 @@ static void begin(HookJob *job)
 {
     job->event->attempt++;
     if (job->decided != NULL) {
-        job->outcome = (HookOutcome){.state = HOOK_FAILED, .finished_at_us = clock_now_us()};
+        job->outcome = (HookOutcome){.state = WEBHOOK_FAILED, .finished_at_us = clock_now_us()};
         (void)str_to_c(str_from(job->decided), job->outcome.error, sizeof job->outcome.error);
         hook_record(job);
     } else {
@@ -45,7 +45,7 @@ static void repeat(HookJob *job, const HookConflict *there)
         return;
     }
     job->event->attempt = (uint32_t)there->attempt;
-    job->gone = there->state == HOOK_FAILED && there->status_code == 410;
+    job->gone = there->state == WEBHOOK_FAILED && there->status_code == 410;
     job->outcome = (HookOutcome){
         .state = there->state,
         .finished_at_us = there->finished_at_us,
@@ -53,7 +53,7 @@ static void repeat(HookJob *job, const HookConflict *there)
         .status_code = there->status_code,
     };
     (void)str_to_c(there->error, job->outcome.error, sizeof job->outcome.error);
-    job->outcome.counts = there->state == HOOK_WAITING || there->state == HOOK_FAILED;
+    job->outcome.counts = there->state == WEBHOOK_WAITING || there->state == WEBHOOK_FAILED;
     hook_judge(job, there->failures);
     hook_publish(job);
 }
@@ -68,12 +68,12 @@ static void wait_in_order(HookJob *job, const HookConflict *there)
 
 static void handle_conflict(HookJob *job, const HookConflict *there)
 {
-    bool ended = there->state == HOOK_DELIVERED || there->state == HOOK_FAILED ||
-                 there->state == HOOK_WAITING;
-    bool newer = there->state != HOOK_NONE && there->turn > job->event->turn;
+    bool ended = there->state == WEBHOOK_DELIVERED || there->state == WEBHOOK_FAILED ||
+                 there->state == WEBHOOK_WAITING;
+    bool newer = there->state != WEBHOOK_NONE && there->turn > job->event->turn;
     if (newer || (ended && there->turn == job->event->turn)) {
         repeat(job, there);
-    } else if (there->state == HOOK_CLAIMED && there->wait_ms > 0) {
+    } else if (there->state == WEBHOOK_CLAIMED && there->wait_ms > 0) {
         hook_redeliver(job, there->wait_ms + HOOK_RACE_MS); // another process has it in hand
     } else if (there->blocked) {
         wait_in_order(job, there);

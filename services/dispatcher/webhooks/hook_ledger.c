@@ -106,22 +106,6 @@ static const DbStatement outcome_statement = {
     "  AND h.subscription_id = e.subscription_id",
 };
 
-const char *hook_state_name(HookState state)
-{
-    static const char *const names[] = {"", "queued", "claimed", "waiting", "delivered", "failed"};
-    return names[state];
-}
-
-static HookState state_from_name(Str name)
-{
-    for (HookState state = HOOK_QUEUED; state <= HOOK_FAILED; state++) {
-        if (str_eq(name, str_from(hook_state_name(state)))) {
-            return state;
-        }
-    }
-    return HOOK_NONE;
-}
-
 // $1 .. $13
 static DbParams *add_rows(
     DbTxn *txn, const DbStatement *statement, WebhookDelivery *const *deliveries, size_t count,
@@ -194,7 +178,7 @@ HookConflict hook_ledger_conflict(const PGresult *res, size_t n)
     bool there = !db_is_null(res, at, 1);
     return (HookConflict){
         .index = (size_t)db_get_int(res, at, 0) - 1,
-        .state = there ? state_from_name(db_get_text(res, at, 1)) : HOOK_NONE,
+        .state = there ? webhook_state_from_name(db_get_text(res, at, 1)) : WEBHOOK_NONE,
         .turn = there ? (uint32_t)db_get_int(res, at, 2) : 0,
         .attempt = there ? (int32_t)db_get_int(res, at, 3) : 0,
         .wait_ms = there ? db_get_int(res, at, 4) : 0,
@@ -224,7 +208,7 @@ int hook_ledger_add_outcomes(
         const HookOutcome *outcome = outcomes[i];
         db_push_text(ids, str_from(deliveries[i]->delivery_id));
         db_push_int(turns, (int64_t)deliveries[i]->turn);
-        db_push_text(states, str_from(hook_state_name(outcome->state)));
+        db_push_text(states, str_from(webhook_state_name(outcome->state)));
         db_push_time(finished, outcome->finished_at_us);
         db_push_time(next, outcome->next_attempt_at_us);
         if (outcome->status_code > 0) {

@@ -6,26 +6,16 @@
 #pragma once
 
 #include "common/db/db.h"
+#include "common/webhooks/webhook_state.h"
 #include "stentor/v1/webhook.pb-c.h"
 
 enum { HOOK_BATCH_MAX = 256, HOOK_ERROR_SIZE = 32 };
 
-typedef enum HookState {
-    HOOK_NONE,
-    HOOK_QUEUED,
-    HOOK_CLAIMED,
-    HOOK_WAITING,
-    HOOK_DELIVERED,
-    HOOK_FAILED,
-} HookState;
-
-const char *hook_state_name(HookState state);
-
 // What became of a claimed delivery.
 typedef struct HookOutcome {
-    HookState state; // HOOK_DELIVERED, HOOK_WAITING, HOOK_FAILED
+    WebhookState state; // WEBHOOK_DELIVERED, WEBHOOK_WAITING, WEBHOOK_FAILED
     int64_t finished_at_us;
-    int64_t next_attempt_at_us;  // HOOK_WAITING
+    int64_t next_attempt_at_us;  // WEBHOOK_WAITING
     int status_code;             // 0: no answer
     char error[HOOK_ERROR_SIZE]; // "" for a success
     Str response;
@@ -35,11 +25,11 @@ typedef struct HookOutcome {
 
 // One that was not claimed: what stands there.
 typedef struct HookConflict {
-    size_t index;    // of the keys that were given
-    HookState state; // HOOK_NONE: another transaction is inserting it
+    size_t index;       // of the keys that were given
+    WebhookState state; // WEBHOOK_NONE: another transaction is inserting it
     uint32_t turn;
     int32_t attempt;
-    int64_t wait_ms; // HOOK_CLAIMED: until its lease ends
+    int64_t wait_ms; // WEBHOOK_CLAIMED: until its lease ends
     int64_t finished_at_us, next_attempt_at_us;
     int status_code;
     Str error;

@@ -16,7 +16,7 @@ void hook_failed(HookJob *job, const char *error, int status_code, uint32_t retr
     bool again = ladder_next(
         &job->hooks->parts.ladder, job->event->attempt - 1, clock_now_us(), retry_after_ms,
         random_fraction(), &due_at_us);
-    job->outcome.state = again ? HOOK_WAITING : HOOK_FAILED;
+    job->outcome.state = again ? WEBHOOK_WAITING : WEBHOOK_FAILED;
     job->outcome.next_attempt_at_us = again ? due_at_us : 0;
     job->outcome.status_code = status_code;
     (void)str_to_c(str_from(error), job->outcome.error, sizeof job->outcome.error);
@@ -76,16 +76,16 @@ static void publish_failed(HookJob *job)
 void hook_publish(HookJob *job)
 {
     switch (job->outcome.state) {
-    case HOOK_WAITING:
+    case WEBHOOK_WAITING:
         publish_waiting(job);
         break;
-    case HOOK_FAILED:
+    case WEBHOOK_FAILED:
         publish_failed(job);
         break;
-    case HOOK_DELIVERED:
-    case HOOK_QUEUED:
-    case HOOK_CLAIMED:
-    case HOOK_NONE:
+    case WEBHOOK_DELIVERED:
+    case WEBHOOK_QUEUED:
+    case WEBHOOK_CLAIMED:
+    case WEBHOOK_NONE:
         hook_end(job, NULL);
         break;
     }
@@ -113,18 +113,18 @@ void hook_record(HookJob *job)
 
 static void count_outcome(Hooks *hooks, const HookJob *job)
 {
-    HookState state = job->outcome.state;
+    WebhookState state = job->outcome.state;
     metric_add(
-        state == HOOK_DELIVERED ? hooks->metrics.delivered
-        : state == HOOK_WAITING ? hooks->metrics.retried
-                                : hooks->metrics.failed,
+        state == WEBHOOK_DELIVERED ? hooks->metrics.delivered
+        : state == WEBHOOK_WAITING ? hooks->metrics.retried
+                                   : hooks->metrics.failed,
         1);
-    if (log_takes_notification(state == HOOK_FAILED ? LOG_WARN : LOG_INFO)) {
-        LOG(state == HOOK_FAILED ? LOG_WARN : LOG_INFO, "a webhook was attempted",
+    if (log_takes_notification(state == WEBHOOK_FAILED ? LOG_WARN : LOG_INFO)) {
+        LOG(state == WEBHOOK_FAILED ? LOG_WARN : LOG_INFO, "a webhook was attempted",
             log_str("tenant", str_from(job->event->meta->tenant)),
             log_text("subscription", job->event->subscription_id),
             log_text("delivery", job->event->delivery_id),
-            log_text("state", hook_state_name(state)), log_text("error", job->outcome.error),
+            log_text("state", webhook_state_name(state)), log_text("error", job->outcome.error),
             log_int("attempt", (int64_t)job->event->attempt));
     }
 }

@@ -44,10 +44,10 @@ static void handle_status(HookJob *job, HttpCall *call, int status)
         http_retry_after_ms(http_call_header(call, "retry-after"), job->outcome.finished_at_us);
     (void)snprintf(error, sizeof error, "status %d", status);
     if (status / 100 == 2) {
-        job->outcome.state = HOOK_DELIVERED;
+        job->outcome.state = WEBHOOK_DELIVERED;
     } else if (status == GONE) {
         job->gone = true;
-        job->outcome.state = HOOK_FAILED;
+        job->outcome.state = WEBHOOK_FAILED;
         (void)str_to_c(str_from(error), job->outcome.error, sizeof job->outcome.error);
     } else {
         bool throttled = status == TOO_MANY || wait_ms > 0;
@@ -56,7 +56,7 @@ static void handle_status(HookJob *job, HttpCall *call, int status)
         }
         hook_failed(job, status / 100 == 3 ? "redirect" : error, status, wait_ms);
     }
-    job->outcome.counts = job->outcome.state != HOOK_DELIVERED && status != TOO_MANY;
+    job->outcome.counts = job->outcome.state != WEBHOOK_DELIVERED && status != TOO_MANY;
 }
 
 static void on_posted(void *ctx, HttpCall *call, const HttpAnswer *answer)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "common/api/page.h"
+#include "common/webhooks/webhook_state.h"
 #include "services/gateway/subscriptions/delivery_view.h"
 #include "services/gateway/subscriptions/subscriptions_api.h"
 
@@ -61,8 +62,7 @@ static bool read_filter(ListCall *list)
     filter->type = http_query(http, "event");
     filter->notification_id = http_query(http, "notification_id");
     if (filter->state.len > 0 && !delivery_is_state(filter->state)) {
-        return api_refuse_field(
-            list->base, "state", "not one of queued, claimed, waiting, delivered, failed");
+        return api_refuse_field(list->base, "state", "not one of " WEBHOOK_STATES);
     }
     bool test = str_eq(filter->type, STR(WEBHOOK_TEST));
     if (filter->type.len > 0 && !test &&

@@ -12,6 +12,7 @@
 #include "common/codec/hash.h"
 #include "common/events/meta.h"
 #include "common/webhooks/webhook_event.h"
+#include "common/webhooks/webhook_state.h"
 #include "services/gateway/subscriptions/delivery_view.h"
 #include "services/gateway/subscriptions/subscriptions_api.h"
 
@@ -84,7 +85,7 @@ static void publish(Again *again, WebhookDelivery *delivery, Arena *arena)
 static void publish_turn(Again *again, const DeliveryRow *row, Arena *arena)
 {
     WebhookDelivery delivery;
-    bool waits = str_eq(row->state, STR("waiting"));
+    bool waits = webhook_state_from_name(row->state) == WEBHOOK_WAITING;
     stentor__v1__webhook_delivery__init(&delivery);
     Stentor__V1__Meta meta = meta_make(&(MetaSpec){
         .tenant = again->base->tenant,
@@ -111,7 +112,9 @@ static void publish_turn(Again *again, const DeliveryRow *row, Arena *arena)
 static void answer_queued(Again *again)
 {
     api_answer_json(
-        again->base, 202, json_pack("{s:s, s:s}", "id", again->delivery_id, "state", "queued"));
+        again->base, 202,
+        json_pack(
+            "{s:s, s:s}", "id", again->delivery_id, "state", webhook_state_name(WEBHOOK_QUEUED)));
 }
 
 static void replay_row(Again *again, const DeliveryRow *row)
@@ -120,7 +123,8 @@ static void replay_row(Again *again, const DeliveryRow *row)
     if (!subscription_is_active_now(call, row->subscription_id)) {
         return;
     }
-    if (str_eq(row->state, STR("queued")) || str_eq(row->state, STR("claimed"))) {
+    WebhookState state = webhook_state_from_name(row->state);
+    if (state == WEBHOOK_QUEUED || state == WEBHOOK_CLAIMED) {
         metric_add(call->metrics->refused[REFUSED_CONFLICT], 1);
         http_problem(
             call->http, 409, "delivery-under-way", "The delivery is on its way", NULL,

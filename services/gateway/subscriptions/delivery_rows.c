@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/gateway/subscriptions/delivery_rows.h"
 
+#include "common/webhooks/webhook_state.h"
+
 #define SHORT                                                                                      \
     "d.id, d.subscription_id, d.event_id, d.event_type, d.notification_id, d.state, d.attempt,"    \
     " d.turn, d.duration_ms, d.status_code, d.created_at, d.finished_at, d.next_attempt_at, "      \
@@ -55,13 +57,7 @@ enum {
 
 bool delivery_is_state(Str text)
 {
-    static const char *const states[] = {"queued", "claimed", "waiting", "delivered", "failed"};
-    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
-        if (str_eq(text, str_from(states[i]))) {
-            return true;
-        }
-    }
-    return false;
+    return webhook_state_from_name(text) != WEBHOOK_NONE;
 }
 
 bool delivery_filter_is_given(const DeliveryFilter *filter)
