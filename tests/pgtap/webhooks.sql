@@ -14,6 +14,11 @@ SELECT lives_ok($$EXECUTE deliver('whd_3', 'delivered', now() - interval '91 day
 SELECT results_eq($$SELECT dropped FROM webhooks.drop_deliveries(NULL, '90 days', NULL, 10)$$, ARRAY[1::bigint], 'goes');
 SELECT results_eq($$SELECT id COLLATE "default" FROM webhooks.deliveries$$, ARRAY['whd_1'], 'alone');
 SELECT results_eq($$SELECT dropped FROM webhooks.drop_deliveries('other', '-1 days', NULL, 10)$$, ARRAY[0::bigint], 'another tenant''s stay');
+SELECT lives_ok($$EXECUTE deliver('whd_4', 'claimed', now() - interval '91 days')$$, 'an old one');
+SELECT lives_ok($$UPDATE webhooks.deliveries SET finished_at = created_at, claimed_at = now() WHERE id = 'whd_4'$$, 'that is posted again now');
+SELECT results_eq($$SELECT dropped FROM webhooks.drop_deliveries(NULL, '90 days', NULL, 10)$$, ARRAY[0::bigint], 'stays: its outcome has a row to go to');
+SELECT lives_ok($$UPDATE webhooks.deliveries SET state = 'delivered', claimed_at = created_at WHERE id = 'whd_4'$$, 'one that ended');
+SELECT results_eq($$SELECT dropped FROM webhooks.drop_deliveries(NULL, '90 days', NULL, 10)$$, ARRAY[1::bigint], 'goes');
 SELECT lives_ok($$INSERT INTO webhooks.endpoints (tenant_id, subscription_id, failures, updated_at) VALUES ('acme', 'whs_1', 3, now() - interval '91 days')$$, 'an endpoint');
 SELECT results_eq($$SELECT dropped FROM webhooks.drop_endpoints(NULL, '90 days', NULL, 10)$$, ARRAY[1::bigint], 'of which nothing was heard goes');
 SELECT * FROM finish();
