@@ -23,7 +23,8 @@ typedef struct Match {
     WebhookDelivery *event;
 } Match;
 
-// In the arena of its deliveries, which ends when the last of them is settled.
+// In the arena of its deliveries, which ends when the last of them is settled. At most
+// HOOK_BATCH_MAX statuses, each for SUBSCRIPTIONS_OF_TENANT_MAX subscriptions: 25,600 matches.
 struct MatchBatch {
     Hooks *hooks;
     MatchBatch *next;
@@ -35,6 +36,7 @@ struct MatchBatch {
     size_t asked[HOOK_BATCH_MAX]; // of the statement under way: places in `matches`
     size_t asked_count;
     int statement;
+    Map *latest; // "<subscription id>|<notification id>" -> the last event in order; NULL: none yet
 };
 
 // ---- which ----
@@ -153,6 +155,7 @@ static void end_batch(MatchBatch *batch, const Error *failed)
             }
         }
     }
+    map_free(batch->latest);
     // The batch lives as long as its last delivery: nothing of it is used after that is settled.
     Delivery **deliveries = batch->deliveries;
     for (size_t i = 0; i < count; i++) {
@@ -164,20 +167,21 @@ static void end_batch(MatchBatch *batch, const Error *failed)
 
 // ---- rows of what goes in order ----
 
-// The event before it in this very batch, which no statement has seen.
-static void look_back(MatchBatch *batch, size_t at)
+// The event before it in this very batch, which no statement has seen. Called once for each match,
+// in their order.
+static void look_back(MatchBatch *batch, const Match *match)
 {
-    WebhookDelivery *event = batch->matches[at].event;
-    for (size_t i = at; i > 0; i--) {
-        const WebhookDelivery *earlier = batch->matches[i - 1].event;
-        if (earlier->in_order &&
-            str_eq(str_from(earlier->subscription_id), str_from(event->subscription_id)) &&
-            str_eq(
-                str_from(earlier->meta->notification_id), str_from(event->meta->notification_id))) {
-            event->previous_webhook_id = earlier->webhook_id;
-            return;
-        }
+    WebhookDelivery *event = match->event;
+    Str place = str_from(arena_printf(
+        match->delivery->arena, "%s|%s", event->subscription_id, event->meta->notification_id));
+    if (batch->latest == NULL) {
+        batch->latest = map_new(NULL);
     }
+    const WebhookDelivery *earlier = map_get(batch->latest, place);
+    if (earlier != NULL) {
+        event->previous_webhook_id = earlier->webhook_id;
+    }
+    map_put(batch->latest, place, event);
 }
 
 static bool ask_next(MatchBatch *batch);
@@ -194,7 +198,7 @@ static void handle_queued(MatchBatch *batch, const PGresult *res)
         }
     }
     for (size_t i = 0; i < batch->asked_count; i++) {
-        look_back(batch, batch->asked[i]);
+        look_back(batch, &batch->matches[batch->asked[i]]);
     }
     if (!ask_next(batch)) {
         end_batch(batch, NULL);

@@ -222,6 +222,20 @@ def test_events_of_a_notification_come_one_after_the_other_and_hold_no_other(wor
     assert sent.event["data"]["sequence"] > queued.event["data"]["sequence"]
 
 
+def test_events_that_are_read_together_name_the_one_before_at_their_own_subscription(world):
+    webhook = world.pipeline.services["webhook"]
+    assert webhook.stop() == 0
+    endpoints = [world.endpoint(in_order=True, wait=False)[0] for _ in range(2)]
+    notifications = [world.pipeline.send() for _ in range(3)]
+    for notification in notifications:
+        world.pipeline.status(notification, wait="sent")
+    webhook.start()
+    for endpoint in endpoints:
+        for notification in notifications:
+            got = arrives(endpoint, notification, "queued", "sent")
+            assert got["queued"].event["data"]["previous_id"] is None and got["sent"].event["data"]["previous_id"] == got["queued"].id
+
+
 def test_an_endpoint_that_hangs_does_not_delay_another(world):
     hanging, hanging_id = world.endpoint(events=["notification.sent"])
     quick, _ = world.endpoint(events=["notification.sent"])
