@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/http/client/dns.h"
 #include "common/service/cleanup.h"
+#include "common/tls/tls.h"
 #include "services/dispatcher/webhooks/hooks.h"
 
 enum { DROP_ROWS = 1000, POSTS_MAX = 8192 };
@@ -114,6 +116,32 @@ static bool read_parts(const Options *options, HooksParts *parts, Error *err)
            error_wrap(err, "STENTOR_WEBHOOK_ADDRESSES");
 }
 
+static void on_dns_freed(void *ctx)
+{
+    (void)ctx;
+}
+
+// What each call needs is tried before the first one: a wrong value would fail every call, and end
+// every tenant's subscription.
+static bool try_client(const HooksParts *parts, Error *err)
+{
+    if (parts->ca_file != NULL) {
+        TlsContext *tls = tls_context_new(parts->ca_file, true, NULL, err);
+        if (tls == NULL) {
+            return error_wrap(err, "STENTOR_WEBHOOK_CA_FILE");
+        }
+        tls_context_free(tls);
+    }
+    if (parts->dns_servers != NULL) {
+        Dns *dns = dns_new(parts->loop, parts->dns_servers, err);
+        if (dns == NULL) {
+            return error_wrap(err, "STENTOR_WEBHOOK_DNS");
+        }
+        dns_free(dns, on_dns_freed, NULL);
+    }
+    return true;
+}
+
 static bool start(Service *service, const void *given, void **ret_state, Error *err)
 {
     const Options *options = given;
@@ -134,12 +162,12 @@ static bool start(Service *service, const void *given, void **ret_state, Error *
         .queue_ms = options->queue_ms,
         .in_flight_max = (size_t)options->in_flight,
     };
-    if (!read_parts(options, &parts, err)) {
+    if (!read_parts(options, &parts, err) || !try_client(&parts, err)) {
         return false;
     }
     Hooks *hooks = hooks_new(&parts, err);
     if (hooks == NULL) {
-        return error_wrap(err, "STENTOR_WEBHOOK_CA_FILE");
+        return false;
     }
     State *state = xcalloc(1, sizeof *state);
     *state = (State){.service = service, .hooks = hooks};

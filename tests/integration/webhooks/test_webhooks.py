@@ -284,6 +284,16 @@ def test_the_option_names_the_composition(world):
     assert "--smtp-url" in usual.stdout and "--webhook-ladder" not in usual.stdout
 
 
+@pytest.mark.parametrize("option, value, reason", [
+    ("STENTOR_WEBHOOK_DNS", "no server", "DNS servers"), ("STENTOR_WEBHOOK_CA_FILE", "/nowhere/ca.pem", "'/nowhere/ca.pem'"),
+    ("STENTOR_WEBHOOK_CA_FILE", __file__, "no certificates can be read")])
+def test_a_wrong_option_stops_the_process_at_its_start(world, option, value, reason):
+    """And not every tenant's subscription, by calls that all fail."""
+    wrong = world.pipeline.service("webhook", "wrong", **{option: value}).start(wait=False)
+    wait_until(lambda: not wrong.alive(), 20, "its end")
+    assert option in wrong.tail() and reason in wrong.tail()
+
+
 # ---- the last: the process without `loopback` takes the place of the other one ----
 
 
