@@ -20,16 +20,20 @@ void hook_claim(HookJob *job)
     }
 }
 
-// CLAIMED: posts it, or records what was decided without a post.
+// CLAIMED: posts it, or records why it may not be posted any more.
 static void begin(HookJob *job)
 {
+    int64_t now_us = clock_now_us();
     job->event->attempt++;
-    if (job->decided != NULL) {
-        job->outcome = (HookOutcome){.state = WEBHOOK_FAILED, .finished_at_us = clock_now_us()};
-        (void)str_to_c(str_from(job->decided), job->outcome.error, sizeof job->outcome.error);
+    if (job->refusal == NULL) {
+        job->refusal = hook_refusal(job, now_us);
+    }
+    if (job->refusal != NULL) {
+        job->outcome = (HookOutcome){.state = WEBHOOK_FAILED, .finished_at_us = now_us};
+        (void)str_to_c(str_from(job->refusal), job->outcome.error, sizeof job->outcome.error);
         hook_record(job);
     } else {
-        hook_post(job);
+        hook_post(job, now_us);
     }
 }
 

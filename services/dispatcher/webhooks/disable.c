@@ -121,9 +121,7 @@ void hook_disable(HookJob *job, const char *reason)
     Error err = {0};
     BusOut out;
     char id[EVENT_ID_SIZE];
-    const Subscription *subscription = subscription_get(
-        hooks->subscriptions, str_from(job->event->meta->tenant),
-        str_from(job->event->subscription_id));
+    const Subscription *subscription = hook_subscription(job);
     if (subscription == NULL || !webhook_is_active(subscription->entry)) {
         return;
     }

@@ -127,19 +127,17 @@ void endpoint_pump_starved(Hooks *hooks)
     free((void *)them);
 }
 
-static const Subscription *subscription_of(const Hooks *hooks, const HookJob *job)
-{
-    return subscription_get(
-        hooks->subscriptions, str_from(job->event->meta->tenant),
-        str_from(job->event->subscription_id));
-}
-
 void endpoint_pump(Hooks *hooks, Endpoint *endpoint)
 {
     while (endpoint->queue.head != NULL && !hooks->stopping) {
-        const Subscription *subscription = subscription_of(hooks, endpoint->queue.head);
-        uint32_t limit = subscription == NULL || endpoint->probing ? 1 : subscription->in_flight;
-        int64_t rate = subscription == NULL ? 1 : (int64_t)subscription->rate_per_s;
+        HookJob *job = endpoint->queue.head;
+        job->refusal = hook_refusal(job, clock_now_us());
+        if (job->refusal != NULL) {
+            hook_claim(job_list_pop(&endpoint->queue)); // which needs no place and no token
+            continue;
+        }
+        const Subscription *subscription = hook_subscription(job);
+        uint32_t limit = endpoint->probing ? 1 : subscription->in_flight;
         int64_t at_us = 0;
         if (endpoint->posting >= limit) {
             return;
@@ -149,12 +147,12 @@ void endpoint_pump(Hooks *hooks, Endpoint *endpoint)
             return;
         }
         if (!budgets_take(
-                hooks->budgets, str_from(endpoint->key), rate, 0, PRIORITY_NORMAL,
-                (uint32_t)endpoint->queue.count, &at_us)) {
+                hooks->budgets, str_from(endpoint->key), (int64_t)subscription->rate_per_s, 0,
+                PRIORITY_NORMAL, (uint32_t)endpoint->queue.count, &at_us)) {
             starve(hooks, endpoint, at_us);
             return;
         }
-        HookJob *job = job_list_pop(&endpoint->queue);
+        job = job_list_pop(&endpoint->queue);
         job->counted = true;
         endpoint->posting++;
         endpoint->tenant->posting++;

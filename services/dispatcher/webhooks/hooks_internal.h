@@ -64,11 +64,11 @@ struct HookJob {
     Hooks *hooks;
     Delivery *delivery;
     Stentor__V1__WebhookDelivery *event;
-    Endpoint *endpoint;         // NULL: it is not posted
+    Endpoint *endpoint;         // NULL: it has not come to one, or is not posted
     HookJob *next;              // in the list that it is in
     JobList chain;              // events of the same notification that wait for this one
     int64_t read_us, posted_us; // of clock_mono_us()
-    const char *decided;        // why nothing is posted; NULL: it is posted
+    const char *refusal; // it is claimed to record this, nothing is posted; NULL: it is posted
     HookOutcome outcome;
     char response[HOOK_RESPONSE_MAX];
     size_t response_len;
@@ -130,7 +130,12 @@ void match_begin(Hooks *hooks); // the worker matches while this process has the
 // intake.c
 void hook_intake(Hooks *hooks, Delivery **deliveries, size_t count);
 void hook_give_up(Hooks *hooks); // returns what waits, for a stop
-void hook_tick(Hooks *hooks);    // what waited for too long; endpoints without work
+// As it is now; NULL: it was removed.
+const Subscription *hook_subscription(const HookJob *job);
+// The error that is recorded because nothing may be posted; NULL: it may be posted. Asked whenever
+// the job goes on, for it may have waited: "removed", "disabled", "secret" (none signs).
+const char *hook_refusal(const HookJob *job, int64_t now_us);
+void hook_tick(Hooks *hooks); // what waited for too long; endpoints without work
 // Every way in which a job ends: err as delivery_settle's.
 void hook_end(HookJob *job, const Error *err);
 void hook_redeliver(HookJob *job, int64_t delay_ms);
@@ -148,7 +153,7 @@ void hook_claim(HookJob *job);
 void hook_claim_flush(Hooks *hooks);
 
 // post.c
-void hook_post(HookJob *job);
+void hook_post(HookJob *job, int64_t now_us); // which hook_refusal allowed at this time
 
 // outcome.c
 void hook_record(HookJob *job); // job->outcome

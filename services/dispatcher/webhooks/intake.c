@@ -146,16 +146,32 @@ void hook_hold(HookJob *job, int64_t at_us, const char *why)
 
 // ---- admission ----
 
-// The error that is recorded because nothing may be posted; NULL: it may be posted.
-static const char *decided(const Subscription *subscription)
+const Subscription *hook_subscription(const HookJob *job)
 {
+    return subscription_get(
+        job->hooks->subscriptions, str_from(job->event->meta->tenant),
+        str_from(job->event->subscription_id));
+}
+
+static bool has_secret(const Subscription *subscription, int64_t now_us)
+{
+    bool signs = false;
+    for (size_t i = 0; i < subscription->secret_count; i++) {
+        signs = signs || webhook_secret_signs(subscription->secrets[i].sealed, now_us);
+    }
+    return signs;
+}
+
+const char *hook_refusal(const HookJob *job, int64_t now_us)
+{
+    const Subscription *subscription = hook_subscription(job);
     if (subscription == NULL) {
         return "removed";
     }
     if (!webhook_is_active(subscription->entry)) {
         return "disabled";
     }
-    return subscription->secret_count == 0 ? "secret" : NULL;
+    return has_secret(subscription, now_us) ? NULL : "secret";
 }
 
 static bool is_late(const HookJob *job)
@@ -166,18 +182,16 @@ static bool is_late(const HookJob *job)
 static void admit(HookJob *job)
 {
     Hooks *hooks = job->hooks;
-    const Subscription *subscription = subscription_get(
-        hooks->subscriptions, str_from(job->event->meta->tenant),
-        str_from(job->event->subscription_id));
-    job->decided = decided(subscription);
+    job->refusal = hook_refusal(job, clock_now_us());
     if (hooks->stopping) {
         hook_end(job, &(Error){.kind = ERROR_CANCELLED});
-    } else if (job->decided != NULL) {
+    } else if (job->refusal != NULL) {
         hook_claim(job);
     } else if (is_late(job)) {
         metric_add(hooks->metrics.held_late, 1);
         hook_hold(job, 0, "late");
     } else {
+        const Subscription *subscription = hook_subscription(job);
         Endpoint *endpoint = endpoint_of(hooks, subscription);
         if (endpoint_take(endpoint, subscription, job)) {
             endpoint_pump(hooks, endpoint);

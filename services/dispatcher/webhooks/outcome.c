@@ -132,9 +132,7 @@ static void count_outcome(Hooks *hooks, const HookJob *job)
 // Warned at half of the way, ended at its end.
 void hook_judge(HookJob *job, int64_t failures)
 {
-    const Subscription *subscription = subscription_get(
-        job->hooks->subscriptions, str_from(job->event->meta->tenant),
-        str_from(job->event->subscription_id));
+    const Subscription *subscription = hook_subscription(job);
     if (subscription == NULL || !job->outcome.counts) {
         return;
     }

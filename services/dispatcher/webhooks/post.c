@@ -2,6 +2,7 @@
 // One post: signed for this attempt, sent once by the HTTP client under the tenant's guard, and
 // what the answer means. Nothing that comes back but a status, one of a few words and the beginning
 // of the answer's body is kept.
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static void handle_status(HookJob *job, HttpCall *call, int status)
         (void)str_to_c(str_from(error), job->outcome.error, sizeof job->outcome.error);
     } else {
         bool throttled = status == TOO_MANY || wait_ms > 0;
-        if (throttled && job->endpoint != NULL) {
+        if (throttled) {
             budgets_throttled(job->hooks->budgets, str_from(job->endpoint->key), wait_ms);
         }
         hook_failed(job, status / 100 == 3 ? "redirect" : error, status, wait_ms);
@@ -69,9 +70,7 @@ static void on_posted(void *ctx, HttpCall *call, const HttpAnswer *answer)
     hooks->posts--;
     metric_observe(hooks->metrics.post_seconds, seconds);
     job->outcome = (HookOutcome){.finished_at_us = clock_now_us()};
-    if (job->endpoint != NULL) {
-        job->endpoint->probing = !answered && answer->err.kind != ERROR_CANCELLED;
-    }
+    job->endpoint->probing = !answered && answer->err.kind != ERROR_CANCELLED;
     if (answered) {
         job->outcome.status_code = answer->status;
         handle_status(job, call, answer->status);
@@ -98,11 +97,12 @@ static void sign(const HookJob *job, const Subscription *subscription, int64_t n
     }
 }
 
-static void call(HookJob *job, const Subscription *subscription, const char *signatures)
+static void call(
+    HookJob *job, const Subscription *subscription, int64_t now_us, const char *signatures)
 {
     Hooks *hooks = job->hooks;
     char timestamp[24];
-    (void)snprintf(timestamp, sizeof timestamp, "%" PRId64, clock_now_us() / 1000000);
+    (void)snprintf(timestamp, sizeof timestamp, "%" PRId64, now_us / 1000000);
     HttpCallOptions options = {
         .method = "POST",
         .url = subscription->entry->target_url,
@@ -125,23 +125,13 @@ static void call(HookJob *job, const Subscription *subscription, const char *sig
     (void)http_call(hooks->client, &options);
 }
 
-void hook_post(HookJob *job)
+void hook_post(HookJob *job, int64_t now_us)
 {
-    const Hooks *hooks = job->hooks;
-    const Subscription *subscription = subscription_get(
-        hooks->subscriptions, str_from(job->event->meta->tenant),
-        str_from(job->event->subscription_id));
+    const Subscription *subscription = hook_subscription(job);
     Buf signatures;
     buf_init(&signatures, SIGNATURES_MAX);
-    if (subscription != NULL) {
-        sign(job, subscription, clock_now_us(), &signatures);
-    }
-    if (signatures.len > 0) {
-        call(job, subscription, buf_c(&signatures));
-    } else {
-        job->outcome = (HookOutcome){.finished_at_us = clock_now_us()};
-        hook_failed(job, subscription == NULL ? "removed" : "secret", 0, 0);
-        hook_record(job);
-    }
+    sign(job, subscription, now_us, &signatures);
+    assert(signatures.len > 0);
+    call(job, subscription, now_us, buf_c(&signatures));
     buf_done(&signatures);
 }

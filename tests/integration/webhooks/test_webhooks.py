@@ -196,6 +196,23 @@ def test_a_subscription_that_was_removed_or_disabled_gets_nothing_any_more(world
     assert world.subscriptions.row(id, notification, state="failed")["error"] == "disabled"
 
 
+def test_what_waits_for_its_turn_is_not_posted_any_more_once_it_was_disabled(world):
+    """Decided when its turn comes, not when it began to wait: at the endpoint's pace that may be seconds later."""
+    endpoint, id = world.endpoint(events=["notification.sent"], rate_per_s=1)
+    notifications = [world.pipeline.send() for _ in range(6)]
+    wait_until(lambda: len(endpoint.requests) >= 2, 20, "a post that waited for the one before")
+    entry = world.subscriptions.get(id)
+    entry.state = world.subscriptions.m.WEBHOOK_STATE_DISABLED
+    world.subscriptions.store(entry)
+    time.sleep(0.5)  # a post may be on its way
+    posted = len(endpoint.requests)
+    assert posted < len(notifications)
+    ended = world.pipeline.postgres.query
+    wait_until(lambda: len(ended("SELECT 1 FROM webhooks.deliveries WHERE subscription_id = %s AND state IN ('delivered', 'failed')", id)) == 6, 20, "their ends")
+    assert len(endpoint.requests) == posted
+    assert ended("SELECT DISTINCT error FROM webhooks.deliveries WHERE subscription_id = %s AND state = 'failed'", id) == [("disabled",)]
+
+
 def test_a_redirect_is_a_failure_and_is_not_followed(world):
     endpoint, id = world.endpoint(events=["notification.sent"])
     elsewhere = Endpoint(world.verifier, endpoint.secret)
