@@ -49,7 +49,7 @@ static void repeat(HookJob *job, const HookConflict *there)
         return;
     }
     job->event->attempt = (uint32_t)there->attempt;
-    job->gone = there->state == WEBHOOK_FAILED && there->status_code == 410;
+    job->gone = there->state == WEBHOOK_FAILED && there->status_code == HOOK_GONE;
     job->outcome = (HookOutcome){
         .state = there->state,
         .finished_at_us = there->finished_at_us,
@@ -57,7 +57,8 @@ static void repeat(HookJob *job, const HookConflict *there)
         .status_code = there->status_code,
     };
     (void)str_to_c(there->error, job->outcome.error, sizeof job->outcome.error);
-    job->outcome.counts = there->state == WEBHOOK_WAITING || there->state == WEBHOOK_FAILED;
+    job->outcome.counts = (there->state == WEBHOOK_WAITING || there->state == WEBHOOK_FAILED) &&
+                          there->status_code != HOOK_TOO_MANY;
     hook_judge(job, there->failures);
     hook_publish(job);
 }

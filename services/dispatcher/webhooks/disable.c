@@ -122,8 +122,9 @@ void hook_disable(HookJob *job, const char *reason)
     BusOut out;
     char id[EVENT_ID_SIZE];
     const Subscription *subscription = hook_subscription(job);
-    if (subscription == NULL || !webhook_is_active(subscription->entry)) {
-        return;
+    if (subscription == NULL || !webhook_is_active(subscription->entry) ||
+        job->outcome.finished_at_us < subscription->entry->state_changed_at_us) {
+        return; // or it was turned on again behind this outcome
     }
     Endpoint *endpoint = endpoint_of(hooks, subscription);
     Ending *ending = arena_zalloc(job->delivery->arena, sizeof *ending);

@@ -67,23 +67,24 @@ static const DbStatement claim_statement = {
 };
 
 // The endpoint's failures in a row: those behind its last success in this batch, and what it had
-// before when the batch has none.
+// before when the batch has none. Those of before its subscription's state changed do not count.
 static const DbStatement outcome_statement = {
     "webhook_outcome",
     "WITH o AS (SELECT * FROM unnest($1::text[], $2::int4[], $3::text[], $4::timestamptz[],"
-    "  $5::timestamptz[], $6::int2[], $7::text[], $8::text[], $9::int4[], $10::bool[])"
+    "  $5::timestamptz[], $6::int2[], $7::text[], $8::text[], $9::int4[], $10::bool[],"
+    "  $11::timestamptz[])"
     "  WITH ORDINALITY AS o(id, turn, state, finished_at, next_at, code, error, response, ms,"
-    "   counts, nr)),"
+    "   counts, since, nr)),"
     " ended AS (UPDATE webhooks.deliveries d SET state = o.state, finished_at = o.finished_at,"
     "  next_attempt_at = o.next_at, status_code = o.code, error = o.error, response = o.response,"
     "  duration_ms = o.ms, lease_until = '-infinity'"
-    " FROM o WHERE d.id = o.id AND d.turn = o.turn AND d.owner = $11::text AND d.state = 'claimed'"
-    " RETURNING o.nr, o.state, o.counts, o.code, o.error, o.finished_at, d.tenant_id,"
-    "  d.subscription_id),"
+    " FROM o WHERE d.id = o.id AND d.turn = o.turn AND d.owner = $12::text AND d.state = 'claimed'"
+    " RETURNING o.nr, o.state, o.counts, o.code, o.error, o.finished_at, o.since,"
+    "  d.tenant_id, d.subscription_id),"
     " last AS (SELECT tenant_id, subscription_id, max(nr) FILTER (WHERE state = 'delivered') AS "
     "good,"
     "  max(finished_at) FILTER (WHERE state = 'delivered') AS delivered_at,"
-    "  max(finished_at) FILTER (WHERE counts) AS failed_at,"
+    "  max(finished_at) FILTER (WHERE counts) AS failed_at, max(since) AS since,"
     "  (array_agg(error ORDER BY nr DESC) FILTER (WHERE counts))[1] AS error,"
     "  (array_agg(code ORDER BY nr DESC) FILTER (WHERE counts))[1] AS code"
     "  FROM ended GROUP BY tenant_id, subscription_id),"
@@ -91,13 +92,16 @@ static const DbStatement outcome_statement = {
     "  delivered_at, failed_at, error, status_code)"
     " SELECT l.tenant_id, l.subscription_id, (SELECT count(*) FROM ended e WHERE e.counts"
     "   AND e.tenant_id = l.tenant_id AND e.subscription_id = l.subscription_id"
-    "   AND e.nr > coalesce(l.good, 0)), l.delivered_at, l.failed_at, l.error, l.code"
+    "   AND e.nr > coalesce(l.good, 0) AND e.finished_at >= coalesce(l.since, '-infinity')),"
+    "  l.delivered_at, l.failed_at, l.error, l.code"
     " FROM last l ORDER BY l.tenant_id, l.subscription_id"
     " ON CONFLICT (tenant_id, subscription_id) DO UPDATE SET"
-    "  failures = CASE WHEN excluded.delivered_at IS NULL THEN p.failures ELSE 0 END"
-    "   + excluded.failures,"
+    "  failures = CASE WHEN excluded.delivered_at IS NULL AND p.failed_at >="
+    "    coalesce((SELECT l.since FROM last l WHERE l.tenant_id = p.tenant_id"
+    "     AND l.subscription_id = p.subscription_id), '-infinity')"
+    "   THEN p.failures ELSE 0 END + excluded.failures,"
     "  delivered_at = coalesce(excluded.delivered_at, p.delivered_at),"
-    "  failed_at = coalesce(excluded.failed_at, p.failed_at),"
+    "  failed_at = greatest(excluded.failed_at, p.failed_at),"
     "  error = coalesce(excluded.error, p.error),"
     "  status_code = CASE WHEN excluded.failed_at IS NULL THEN p.status_code"
     "   ELSE excluded.status_code END, updated_at = now()"
@@ -204,6 +208,7 @@ int hook_ledger_add_outcomes(
     DbArray *next = db_array(p, DB_TIME), *codes = db_array(p, DB_I16);
     DbArray *errors = db_array(p, DB_TEXT), *responses = db_array(p, DB_TEXT);
     DbArray *durations = db_array(p, DB_I32), *counts = db_array(p, DB_BOOL);
+    DbArray *since = db_array(p, DB_TIME);
     for (size_t i = 0; i < count; i++) {
         const HookOutcome *outcome = outcomes[i];
         db_push_text(ids, str_from(deliveries[i]->delivery_id));
@@ -220,6 +225,7 @@ int hook_ledger_add_outcomes(
         db_push_optional(responses, outcome->response);
         db_push_int(durations, outcome->duration_ms);
         db_push_int(counts, outcome->counts ? 1 : 0);
+        db_push_time(since, outcome->since_us);
         db_txn_tenant(txn, str_from(deliveries[i]->meta->tenant));
     }
     db_text(p, owner);

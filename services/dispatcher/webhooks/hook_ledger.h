@@ -20,7 +20,9 @@ typedef struct HookOutcome {
     char error[HOOK_ERROR_SIZE]; // "" for a success
     Str response;
     int64_t duration_ms;
-    bool counts; // as a failure of the endpoint
+    bool counts;      // as a failure of the endpoint
+    int64_t since_us; // failures of before are none in a row with it: its subscription was turned
+                      // on again then; 0: never
 } HookOutcome;
 
 // One that was not claimed: what stands there.

@@ -23,6 +23,8 @@ enum {
     HOOK_HOLD_MAX_S = 60,
     HOOK_RESPONSE_MAX = 1024,
     HOOK_RACE_MS = 200,
+    HOOK_GONE = 410, // the endpoint's word that it wants nothing any more
+    HOOK_TOO_MANY = 429,
     HOOK_SELF_MS = 1000,
     HOOK_IDLE_S = 600, // an endpoint without work is forgotten
     HOOK_STAGE_TICK_MS = 500,
@@ -159,7 +161,8 @@ void hook_post(HookJob *job, int64_t now_us); // which hook_refusal allowed at t
 void hook_record(HookJob *job); // job->outcome
 void hook_record_flush(Hooks *hooks);
 void hook_publish(HookJob *job); // the recorded outcome
-// Of a recorded failure: so many in a row turn the endpoint off.
+// Of a recorded failure: so many in a row turn the endpoint off. Not one of before its subscription
+// was turned on again.
 void hook_judge(HookJob *job, int64_t failures);
 // The outcome of an attempt that failed: again by the ladder, or its end.
 void hook_failed(HookJob *job, const char *error, int status_code, uint32_t retry_after_ms);

@@ -107,6 +107,10 @@ static void record_in(Hooks *hooks, uint64_t ms)
 
 void hook_record(HookJob *job)
 {
+    const Subscription *subscription = hook_subscription(job);
+    job->outcome.since_us = subscription != NULL && webhook_is_active(subscription->entry)
+                                ? subscription->entry->state_changed_at_us
+                                : 0;
     job_list_push(&job->hooks->recording, job);
     record_in(job->hooks, HOOK_FLUSH_MS);
 }
@@ -133,7 +137,8 @@ static void count_outcome(Hooks *hooks, const HookJob *job)
 void hook_judge(HookJob *job, int64_t failures)
 {
     const Subscription *subscription = hook_subscription(job);
-    if (subscription == NULL || !job->outcome.counts) {
+    if (subscription == NULL || !job->outcome.counts ||
+        job->outcome.finished_at_us < subscription->entry->state_changed_at_us) {
         return;
     }
     int64_t most = (int64_t)subscription->disable_after;

@@ -12,7 +12,7 @@
 #include "common/codec/event.h"
 #include "services/dispatcher/webhooks/hooks_internal.h"
 
-enum { GONE = 410, TOO_MANY = 429, SIGNATURES_MAX = WEBHOOK_SECRETS_MAX * WEBHOOK_SIGNATURE_SIZE };
+enum { SIGNATURES_MAX = WEBHOOK_SECRETS_MAX * WEBHOOK_SIGNATURE_SIZE };
 
 // ---- the answer ----
 
@@ -46,18 +46,18 @@ static void handle_status(HookJob *job, HttpCall *call, int status)
     (void)snprintf(error, sizeof error, "status %d", status);
     if (status / 100 == 2) {
         job->outcome.state = WEBHOOK_DELIVERED;
-    } else if (status == GONE) {
+    } else if (status == HOOK_GONE) {
         job->gone = true;
         job->outcome.state = WEBHOOK_FAILED;
         (void)str_to_c(str_from(error), job->outcome.error, sizeof job->outcome.error);
     } else {
-        bool throttled = status == TOO_MANY || wait_ms > 0;
+        bool throttled = status == HOOK_TOO_MANY || wait_ms > 0;
         if (throttled) {
             budgets_throttled(job->hooks->budgets, str_from(job->endpoint->key), wait_ms);
         }
         hook_failed(job, status / 100 == 3 ? "redirect" : error, status, wait_ms);
     }
-    job->outcome.counts = job->outcome.state != WEBHOOK_DELIVERED && status != TOO_MANY;
+    job->outcome.counts = job->outcome.state != WEBHOOK_DELIVERED && status != HOOK_TOO_MANY;
 }
 
 static void on_posted(void *ctx, HttpCall *call, const HttpAnswer *answer)

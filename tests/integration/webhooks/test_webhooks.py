@@ -185,6 +185,30 @@ def test_a_subscription_is_turned_off_after_its_failures_in_a_row(world):
     assert any(line for line in world.pipeline.services["webhook"].log.read_text().splitlines() if "an endpoint fails" in line)  # at half of the way
 
 
+def test_a_subscription_that_was_enabled_again_is_turned_off_only_by_as_many_failures_again(world):
+    endpoint, id = world.endpoint(events=["notification.sent"], disable_after=5)
+    endpoint.lasting = (500, {})
+    active, failing = world.subscriptions.m.WEBHOOK_STATE_ACTIVE, world.subscriptions.m.WEBHOOK_STATE_FAILING
+
+    def is_turned_off():
+        entry = world.subscriptions.get(id)
+        return entry if entry.state == failing else None
+    for _ in range(2):  # three attempts each
+        world.pipeline.send()
+    entry = wait_until(is_turned_off, 60, "FAILING")
+    wait_until(lambda: world.pipeline.postgres.query(
+        "SELECT count(*) FROM webhooks.deliveries WHERE subscription_id = %s AND state = 'failed'", id) == [(2,)], 30, "the ends of both")
+    entry.state, entry.state_reason, entry.state_changed_at_us = active, "", int(time.time() * 1e6)
+    world.subscriptions.store(entry)
+    notification = world.pipeline.send()
+    assert world.subscriptions.row(id, notification, state="failed")["error"] == "status 500"  # not "disabled" after the first attempt
+    assert len(endpoint.of(notification)) == 3 and world.subscriptions.failures(id) == 3
+    assert world.subscriptions.get(id).state == active
+    world.pipeline.send()
+    wait_until(is_turned_off, 60, "FAILING again")
+    assert world.subscriptions.failures(id) >= 5
+
+
 def test_a_subscription_that_was_removed_or_disabled_gets_nothing_any_more(world):
     endpoint, id = world.endpoint(events=["notification.sent"])
     endpoint.lasting = (500, {})
