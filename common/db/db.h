@@ -53,7 +53,12 @@ uv_loop_t *db_pool_loop(const DbPool *pool);
 
 // ---- transaction ----
 
-enum { DB_STATEMENTS_MAX = 512 }; // of one transaction
+enum {
+    DB_STATEMENTS_MAX = 512, // of one transaction
+    // Of values in arrays, with 4 bytes more for each: so much fits one transaction however it is
+    // spread over them. An array that grows is copied, and its copies count as parameters too.
+    DB_VALUES_MAX_BYTES = 16 * 1024 * 1024,
+};
 
 typedef struct DbTxn DbTxn;
 

@@ -146,6 +146,9 @@ DbArray *db_array(DbParams *p, DbType element)
     return a;
 }
 
+// All copies of an array are less than twice the last one, and that less than twice what is in it.
+_Static_assert(4 * DB_VALUES_MAX_BYTES <= DB_TXN_MAX_BYTES, "values of arrays fit, with copies");
+
 static bool grow(DbArray *a, size_t more)
 {
     DbTxn *txn = a->params->txn;

@@ -101,8 +101,9 @@ static void end_window(LogReader *r)
 static bool fill(LogReader *r, size_t *ret_count, Error *err)
 {
     size_t most = r->options.batch_max > 0 ? r->options.batch_max : BATCH_DEFAULT;
+    size_t bytes = 0, most_bytes = r->options.batch_bytes > 0 ? r->options.batch_bytes : SIZE_MAX;
     arena_reset(r->arena);
-    for (*ret_count = 0; *ret_count < most && r->window != NULL;) {
+    for (*ret_count = 0; *ret_count < most && bytes < most_bytes && r->window != NULL;) {
         bool more;
         BusMessage *message = &r->batch[*ret_count];
         if (!log_window_next(r->window, r->arena, message, &more, err)) {
@@ -114,6 +115,7 @@ static bool fill(LogReader *r, size_t *ret_count, Error *err)
         }
         r->next = message->sequence + 1;
         r->last_at_us = message->stored_at_us;
+        bytes += message->payload.len;
         ++*ret_count;
     }
     return true;

@@ -11,7 +11,7 @@
 
 enum {
     FEED_RECIPIENT_LEN = ADDRESS_HASH_LEN,
-    FEED_EVENT_MAX = 60 * 1024, // bytes; 1,000 of them fit one transaction
+    FEED_EVENT_MAX = 60 * 1024, // bytes
     FEED_STATE_IDS_MAX = 100,   // notifications that one state names
 };
 

@@ -16,6 +16,11 @@
 
 enum {
     FEED_ROUNDS = 64,
+    // What a projector of FEED folds into one flush (projector.h), so that it fits one transaction
+    // whatever the events are: FEED_EVENT_MAX bytes each, or states of FEED_STATE_IDS_MAX items,
+    // each of them a row.
+    FEED_FLUSH_MAX = 256,
+    FEED_FLUSH_BYTES = 7 * 1024 * 1024,
 };
 
 // In the order in which a round is written.

@@ -2,6 +2,7 @@
 #include "common/feed/feed_sql.h"
 
 #include "common/codec/event.h"
+#include "common/feed/feed_event.h"
 #include "common/model/enums.h"
 
 // Rows are found by key, for each of them: never a scan, whatever the planner believes of the
@@ -286,7 +287,10 @@ static void write_step(const Batch *batch, FeedStep step, bool reports)
 }
 
 // Whatever a flush holds, it is one transaction: one that is refused would stop the projection.
-_Static_assert(FEED_ROUNDS * FEED_STEPS < DB_STATEMENTS_MAX, "every round has room for its steps");
+_Static_assert(FEED_ROUNDS *FEED_STEPS < DB_STATEMENTS_MAX, "every round has room for its steps");
+_Static_assert(
+    2 * FEED_FLUSH_BYTES + FEED_EVENT_MAX <= DB_VALUES_MAX_BYTES,
+    "the largest items of a flush fit");
 
 void feed_sql_write(const FeedFold *fold, bool reports, DbTxn *txn)
 {

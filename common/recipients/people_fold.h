@@ -10,7 +10,11 @@
 #include "stentor/v1/people.pb-c.h"
 
 enum {
-    PEOPLE_EVENT_MAX = 128 * 1024, // bytes; 500 of them fit one transaction
+    PEOPLE_EVENT_MAX = 128 * 1024, // bytes
+    // What a projector of PEOPLE folds into one flush (projector.h), so that it fits one
+    // transaction: events of PEOPLE_EVENT_MAX bytes, or records with all their addresses.
+    PEOPLE_FLUSH_MAX = 256,
+    PEOPLE_FLUSH_BYTES = 7 * 1024 * 1024,
     PEOPLE_ADDRESSES_MAX = 100,
     PEOPLE_LABELS_MAX = 64,
 };

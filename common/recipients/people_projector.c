@@ -6,10 +6,7 @@
 #include "common/bus/consume/projector.h"
 #include "common/recipients/people_sql.h"
 
-enum {
-    FLUSH_MAX = 500, // of at most PEOPLE_EVENT_MAX: one transaction takes 64 MiB
-    FLUSH_MS = 5,    // a writer waits for it (people_wait.h)
-};
+enum { FLUSH_MS = 5 }; // a writer waits for it (people_wait.h)
 
 struct People {
     PeopleOptions options;
@@ -108,7 +105,8 @@ People *people_new(const PeopleOptions *options)
         .streams = streams,
         .database_url = options->database_url,
         .pool = options->pool,
-        .flush_max = FLUSH_MAX,
+        .flush_max = PEOPLE_FLUSH_MAX,
+        .flush_bytes = PEOPLE_FLUSH_BYTES,
         .flush_ms = FLUSH_MS,
     };
     people->projector = projector_new(options->bus, &projector, &handlers, people);

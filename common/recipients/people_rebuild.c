@@ -9,10 +9,13 @@
 #include "common/recipients/people_fold.h"
 #include "common/recipients/people_sql.h"
 
-enum {
-    FLUSH_MAX = 500,
-    FLUSH_MS = 20
-}; // of at most PEOPLE_EVENT_MAX: one transaction takes 64 MiB
+enum { FLUSH_MS = 20 };
+
+// One set of limits for all kinds.
+_Static_assert(
+    (int)PEOPLE_FLUSH_MAX <= (int)FEED_FLUSH_MAX &&
+        (int)PEOPLE_FLUSH_BYTES <= (int)FEED_FLUSH_BYTES,
+    "a flush of FEED fits too");
 
 static const char *const people_streams[] = {"PEOPLE", NULL};
 static const char *const feed_streams[] = {"FEED", NULL};
@@ -153,7 +156,8 @@ PeopleRebuild *people_rebuild_new(Bus *bus, const PeopleRebuildOptions *options)
         .streams = streams_of(options->kind),
         .database_url = options->database_url,
         .pool = options->pool,
-        .flush_max = FLUSH_MAX,
+        .flush_max = PEOPLE_FLUSH_MAX,
+        .flush_bytes = PEOPLE_FLUSH_BYTES,
         .flush_ms = FLUSH_MS,
         .readers = options->readers,
         .readers_ctx = options->readers_ctx,

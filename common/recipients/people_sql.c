@@ -363,6 +363,10 @@ void people_sql_replan(DbTxn *txn)
     (void)db_txn_add(txn, &PLAN_ANEW, NULL);
 }
 
+_Static_assert(
+    2 * PEOPLE_FLUSH_BYTES + PEOPLE_EVENT_MAX <= DB_VALUES_MAX_BYTES,
+    "the largest records of a flush fit");
+
 void people_sql_write(const PeopleFold *fold, bool lost_tail, DbTxn *txn)
 {
     Rows rows = {.txn = txn};

@@ -64,6 +64,12 @@ static void write_dead_letter(Projector *p, const BusMessage *message, const Err
     bus_publish(p->bus, &out, on_letter_acked, p);
 }
 
+static bool is_full(const Projector *p)
+{
+    return p->folded >= p->options.flush_max ||
+           (p->options.flush_bytes > 0 && p->folded_bytes >= p->options.flush_bytes);
+}
+
 static void fold_messages(Source *source, const BusMessage *messages, size_t count)
 {
     Projector *p = source->projector;
@@ -81,9 +87,10 @@ static void fold_messages(Source *source, const BusMessage *messages, size_t cou
         }
         source->position->folded = messages[i].sequence;
         source->position->folded_at_us = messages[i].stored_at_us;
+        p->folded_bytes += messages[i].payload.len;
     }
     p->folded += count;
-    if (p->folded >= p->options.flush_max) {
+    if (is_full(p)) {
         start_flush(p);
     }
 }
@@ -160,7 +167,8 @@ static void start_folding(Projector *p)
             .last_stored_at_us = source->position->stored_at_us,
             .start_time_us = source->position->known ? 0 : p->options.begin_at_us,
             .remedy = p->options.remedy,
-            .batch_max = p->options.flush_max < READ_BATCH ? p->options.flush_max : READ_BATCH};
+            .batch_max = p->options.flush_max < READ_BATCH ? p->options.flush_max : READ_BATCH,
+            .batch_bytes = p->options.flush_bytes};
         source->caught_up = false;
         source->reader =
             p->options.readers->open(p->options.readers_ctx, p->bus, &options, &handlers, source);
@@ -218,6 +226,7 @@ static void note_committed(Projector *p, DbTxn *txn)
         p->handlers.committed(p->ctx, txn);
     }
     p->folded = 0;
+    p->folded_bytes = 0;
     p->retry_ms = RETRY_MIN_MS;
     arena_reset(p->arena);
 }

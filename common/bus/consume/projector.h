@@ -23,8 +23,12 @@ typedef struct ProjectorOptions {
                                 // subjects "STATUS ntf.status.acme.>": its position is its own
     const char *database_url;   // for the lock's own connection
     DbPool *pool;
-    size_t flush_max; // fold at most this many events into one transaction; 0: 2000
-    int flush_ms;     // and wait at most this long; 0: 20
+    // A transaction is written when this many events are folded (0: 2000), or events of this many
+    // bytes (0: any), or after this time (0: 20). What is read at once is folded whole, so it holds
+    // less than twice of both, and one event more.
+    size_t flush_max;
+    size_t flush_bytes;
+    int flush_ms;
     // Where a stream begins of which nothing was folded yet: at what was stored since; 0: at its
     // beginning.
     int64_t begin_at_us;

@@ -37,6 +37,7 @@ struct Projector {
     ProjectorState state;
     Arena *arena;
     size_t folded;
+    size_t folded_bytes;      // of their payloads
     size_t dead_letters_open; // whose ack has not come yet
     bool dead_letter_failed;  // one was not stored: the position must not pass it
     bool in_database;         // a load or a flush has not been answered

@@ -76,6 +76,7 @@ void projector_drop(Projector *p)
         p->handlers.committed(p->ctx, NULL);
     }
     p->folded = 0;
+    p->folded_bytes = 0;
     arena_reset(p->arena);
     for (size_t i = 0; i < p->positions.count; i++) {
         if (p->sources[i].reader != NULL) {

@@ -20,6 +20,7 @@
 // time is taken over; else the stream is refused. (reader_nats_test, "a stream whose creation time
 // the server changes")
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/bus/consume/reader_internal.h"
 
@@ -146,21 +147,35 @@ static void on_pull_status(void *ctx, int code, const char *text, int64_t unfill
     handle_status(ctx, code, unfilled);
 }
 
+// Of what is held.
+static size_t next_batch(const Reader *r)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < r->held_count; i++) {
+        bytes += (size_t)natsMsg_GetDataLength(r->held[i].message);
+        if (r->options.batch_bytes > 0 && bytes >= r->options.batch_bytes) {
+            return i + 1;
+        }
+    }
+    return r->held_count;
+}
+
 static void hand_over(Reader *r)
 {
-    size_t count = r->held_count;
+    size_t count = next_batch(r);
     for (size_t i = 0; i < count; i++) {
         bus_message_fill(&r->messages[i], r->held[i].message, &r->held[i].ack);
         r->messages[i].stream = r->spec != NULL ? r->spec->name : r->stream;
     }
     const AckSubject *last = &r->held[count - 1].ack;
-    r->lag = last->pending;
     reader_note_progress(r, last->stream_sequence >= r->end || last->pending == 0);
-    r->held_count = 0;
+    r->lag = r->held[r->held_count - 1].ack.pending;
+    r->held_count -= count;
     r->handlers.on_messages(r->ctx, r->messages, count);
     for (size_t i = 0; i < count; i++) {
         natsMsg_Destroy(r->held[i].message);
     }
+    memmove(r->held, r->held + count, r->held_count * sizeof *r->held);
 }
 
 static void on_bus_freed(Reader *r)
@@ -191,7 +206,7 @@ static bool run_turn(Reader *r)
         bus_now_ms(r->bus) >= r->retry_at_ms) {
         reader_ask_stream(r);
     }
-    if (r->held_count > 0 && !r->paused) {
+    while (r->held_count > 0 && !r->paused && r->state != READER_FREEING) {
         hand_over(r);
     }
     if (r->progress == READER_CAUGHT_UP && r->state != READER_FREEING && r->held_count == 0 &&

@@ -24,6 +24,7 @@ typedef struct ReaderOptions {
                                // not known yet. The server may report another one for the same
                                // stream (stream_check.h)
     size_t batch_max;          // 0: 512
+    size_t batch_bytes;        // a batch ends with the message that reaches them; 0: any
     const char *remedy; // for a log that is not what was read: a whole command, "stentor rebuild
                         // history"; lives as long as the reader; NULL: none
 } ReaderOptions;

@@ -6,10 +6,7 @@
 #include "common/bus/consume/projector.h"
 #include "common/feed/feed_sql.h"
 
-enum {
-    FLUSH_MAX = 1000, // of at most FEED_EVENT_MAX: one transaction takes 64 MiB
-    FLUSH_MS = 5,     // a client waits for it
-};
+enum { FLUSH_MS = 5 }; // a client waits for it
 
 struct FeedProjector {
     FeedProjectorOptions options;
@@ -88,7 +85,8 @@ FeedProjector *feed_projector_new(const FeedProjectorOptions *options)
         .streams = streams,
         .database_url = options->database_url,
         .pool = options->pool,
-        .flush_max = FLUSH_MAX,
+        .flush_max = FEED_FLUSH_MAX,
+        .flush_bytes = FEED_FLUSH_BYTES,
         .flush_ms = FLUSH_MS,
     };
     feed->projector = projector_new(options->bus, &projector, &handlers, feed);

@@ -260,6 +260,44 @@ static void what_is_too_old_is_dropped_with_its_counts(void **state)
     assert_value(s, DRIFT, "0");
 }
 
+// What a projector folds into one transaction at most, when every item is as large as one may be.
+static void a_flush_of_the_largest_items_is_written(void **state)
+{
+    Scene *s = *state;
+    const int count = 2 * FEED_FLUSH_BYTES / FEED_EVENT_MAX + 1;
+    char *large = arena_zalloc(s->arena, FEED_EVENT_MAX);
+    for (int i = 0; i < count; i++) {
+        FeedEvent *event = item_event(s, 0, i, FEED_T0 + i);
+        event->item->content->ciphertext = pb_data(str_of(large, FEED_EVENT_MAX - 256));
+        tell(s, event);
+    }
+    flush(s, true);
+    assert_value(s, "SELECT sum(length(content)) / 1048576 FROM feed.items", "13");
+    assert_value(s, DRIFT, "0");
+}
+
+// Each item of a state is a row, many times as large as what names it in the event.
+static void a_flush_of_states_of_many_items_is_written(void **state)
+{
+    Scene *s = *state;
+    const int count = 2 * FEED_FLUSH_MAX - 1;
+    tell(s, item_event(s, 0, 1, FEED_T0));
+    for (int i = 1; i < count; i++) {
+        FeedEvent *event = state_event(s, i / 10, ACTION(CLICK), 0, FEED_T0 + i);
+        char **ids = arena_array(s->arena, FEED_STATE_IDS_MAX, sizeof *ids);
+        for (int j = 0; j < FEED_STATE_IDS_MAX; j++) {
+            ids[j] = pb_borrow(item_name(s, i % 10 * FEED_STATE_IDS_MAX + j));
+        }
+        event->state->notification_ids = ids;
+        event->state->n_notification_ids = FEED_STATE_IDS_MAX;
+        tell(s, event);
+    }
+    flush(s, true);
+    assert_value(s, "SELECT clicked_at IS NULL FROM feed.items", "t"); // its numbers begin at 100
+    tell_alone(s, state_event(s, 0, ACTION(CLICK), 1, FEED_T0 + 1));
+    assert_value(s, COUNTS, "0 0 1");
+}
+
 static void an_event_that_no_table_takes_is_refused_with_its_reason(void **state)
 {
     Scene *s = *state;
@@ -301,6 +339,8 @@ int main(void)
         TEST(each_status_is_told_once_and_never_by_a_rebuild),
         TEST(what_has_expired_or_lost_its_key_is_gone_with_its_counts),
         TEST(what_is_too_old_is_dropped_with_its_counts),
+        TEST(a_flush_of_the_largest_items_is_written),
+        TEST(a_flush_of_states_of_many_items_is_written),
         TEST(an_event_that_no_table_takes_is_refused_with_its_reason),
     };
     return cmocka_run_group_tests(tests, migrate_all, NULL);

@@ -231,6 +231,45 @@ static void one_flush_of_two_thousand_people_is_a_handful_of_statements(void **s
         "2000 4000");
 }
 
+static const char *numbered(Scene *s, int number)
+{
+    return arena_printf(s->arena, "rcp_01KAGTQ5M0000000000000%04d", number);
+}
+
+// What a projector folds into one transaction at most, when every record is as large as one may be.
+static void a_flush_of_the_largest_records_is_written(void **state)
+{
+    Scene *s = *state;
+    const int count = 2 * PEOPLE_FLUSH_BYTES / PEOPLE_EVENT_MAX + 1;
+    char *large = arena_zalloc(s->arena, PEOPLE_EVENT_MAX);
+    Stentor__V1__Sealed name = STENTOR__V1__SEALED__INIT;
+    name.ciphertext = pb_data(str_of(large, PEOPLE_EVENT_MAX - 256));
+    for (int i = 0; i < count; i++) {
+        PersonEvent *event = record_event(s->arena, "acme", numbered(s, i), "x", "");
+        event->recipient->name = &name;
+        tell(s, event, (uint64_t)i + 1);
+    }
+    flush(s, false);
+    assert_value(
+        s, "SELECT count(*) || ' ' || sum(length(name)) / 1000000 FROM people.recipients",
+        "113 14");
+}
+
+// Each address is a row, much larger than in the event.
+static void a_flush_of_records_with_all_their_addresses_is_written(void **state)
+{
+    Scene *s = *state;
+    char marks[PEOPLE_ADDRESSES_MAX + 1] = {0};
+    for (int i = 0; i < PEOPLE_ADDRESSES_MAX; i++) {
+        marks[i] = (char)(i + 1);
+    }
+    for (int i = 0; i < 2 * PEOPLE_FLUSH_MAX - 1; i++) {
+        tell(s, record_event(s->arena, "acme", numbered(s, i), "x", marks), (uint64_t)i + 1);
+    }
+    flush(s, false);
+    assert_value(s, "SELECT count(*) FROM people.addresses", "51100");
+}
+
 // Plans of six flushes on empty tables are kept by the connection; then 3,000 people come,
 // analysed while there was one. Each flush must still be look-ups by key.
 static void plans_made_while_the_tables_were_empty_serve_when_they_are_large(void **state)
@@ -317,6 +356,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_tenant_sees_its_own_people_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             one_flush_of_two_thousand_people_is_a_handful_of_statements, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_flush_of_the_largest_records_is_written, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_flush_of_records_with_all_their_addresses_is_written, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, migrate_all, NULL);
 }

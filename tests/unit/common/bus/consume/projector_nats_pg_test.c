@@ -10,7 +10,9 @@ typedef struct Tally {
     DbPool *pool;
     size_t folded; // not committed yet
     size_t folds, commits, drops;
-    bool poison; // refuse events whose payload is "3"
+    size_t flush_bytes;       // its option
+    size_t bytes, most_bytes; // not committed yet, and the most of one transaction
+    bool poison;              // refuse events whose payload is "3"
     bool bad_rows;
     int64_t begin_at_us;
 } Tally;
@@ -60,6 +62,7 @@ static bool fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
         return error_set(err, ERROR_PERMANENT, "three cannot be read");
     }
     tally->folded++;
+    tally->bytes += message->payload.len;
     return true;
 }
 
@@ -68,6 +71,7 @@ static void write_rows(void *ctx, DbTxn *txn)
     static const DbStatement insert = {
         "tally_insert", "INSERT INTO tally.counted (n) VALUES ($1::int8)"};
     Tally *tally = ctx;
+    tally->most_bytes = tally->bytes > tally->most_bytes ? tally->bytes : tally->most_bytes;
     DbParams *params = db_txn_add(txn, &insert, NULL);
     if (tally->bad_rows) {
         db_null(params);
@@ -80,6 +84,7 @@ static void committed(void *ctx, DbTxn *txn)
 {
     Tally *tally = ctx;
     tally->folded = 0;
+    tally->bytes = 0;
     tally->commits += txn != NULL ? 1 : 0;
     tally->drops += txn == NULL ? 1 : 0;
 }
@@ -100,6 +105,7 @@ static void tally_start(Rig *on, Tally *tally)
         .database_url = database_url,
         .pool = tally->pool,
         .flush_max = 500,
+        .flush_bytes = tally->flush_bytes,
         .flush_ms = 10,
         .begin_at_us = tally->begin_at_us};
     tally->projector = projector_new(on->bus, &options, &handlers, tally);
@@ -152,6 +158,17 @@ static void rows_and_sequence_move_together(void **state)
     assert_int_equal(stored(), 2010);
     assert_true(projector_active(tally.projector));
     WAIT(&rig, projector_lag(tally.projector) == 0);
+    tally_stop(&rig, &tally);
+}
+
+static void a_transaction_ends_at_its_bytes_before_its_number_is_reached(void **state)
+{
+    (void)state;
+    Tally tally = {.flush_bytes = 100};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 400); // of three bytes at most
+    tally_start(&rig, &tally);
+    WAIT(&rig, counted() == 400);
+    assert_in_range(tally.most_bytes, 100, 2 * 100 + 3);
     tally_stop(&rig, &tally);
 }
 
@@ -401,6 +418,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(rows_and_sequence_move_together),
+        TEST(a_transaction_ends_at_its_bytes_before_its_number_is_reached),
         TEST(it_goes_on_from_the_stored_sequence),
         TEST(a_new_projection_may_begin_at_a_time),
         TEST(a_stop_flushes_what_is_folded),
