@@ -31,6 +31,7 @@ struct FeedFold {
     Map *places;  // "<tenant>/<recipient>" -> Place
     Map *patches; // "<round>/<tenant>/<recipient><id>" -> FeedRow
     size_t least; // round of whatever comes now
+    uint64_t first;
 };
 
 FeedFold *feed_fold_new(void)
@@ -63,6 +64,7 @@ void feed_fold_clear(FeedFold *fold)
     fold->places = map_new(NULL);
     fold->patches = map_new(NULL);
     fold->least = 0;
+    fold->first = 0;
     for (size_t round = 0; round < FEED_ROUNDS; round++) {
         for (size_t step = 0; step < FEED_STEPS; step++) {
             fold->rows[round][step].count = 0;
@@ -74,6 +76,11 @@ FeedRow *const *feed_fold_rows(const FeedFold *fold, size_t round, FeedStep step
 {
     *ret_count = fold->rows[round][step].count;
     return fold->rows[round][step].at;
+}
+
+uint64_t feed_fold_first(const FeedFold *fold)
+{
+    return fold->first;
 }
 
 // ---- checks: a row that Postgres refuses would stop the projection for ever ----
@@ -359,6 +366,8 @@ static bool fold_part(FeedFold *fold, FeedRow row, const FeedEvent *event, Arena
 
 bool feed_fold_event(FeedFold *fold, const BusMessage *message, Arena *arena, Error *err)
 {
+    fold->first =
+        fold->first == 0 || message->sequence < fold->first ? message->sequence : fold->first;
     if (message->payload.len > FEED_EVENT_MAX) {
         return error_set(err, ERROR_PERMANENT, "larger than %d bytes", FEED_EVENT_MAX);
     }

@@ -63,3 +63,4 @@ void feed_fold_clear(FeedFold *fold);
 bool feed_fold_event(FeedFold *fold, const BusMessage *message, Arena *arena, Error *err);
 FeedRow *const *feed_fold_rows(
     const FeedFold *fold, size_t round, FeedStep step, size_t *ret_count);
+uint64_t feed_fold_first(const FeedFold *fold); // lowest sequence; 0: nothing folded

@@ -12,6 +12,8 @@ static const DbStatement PLAN = {"feed_plan",
     "SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true),"
     " set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"};
 
+static const DbStatement LOST_TAIL = {"feed_lost_tail", "SELECT feed.forget_lost_tail($1::int8)"};
+
 // An item that is there already changes nothing.
 static const DbStatement ITEMS = {"feed_items",
     "WITH added AS (INSERT INTO feed.items (tenant_id, recipient, notification_id, category, template, locale, direction, key_subject,"
@@ -291,6 +293,11 @@ _Static_assert(FEED_ROUNDS *FEED_STEPS < DB_STATEMENTS_MAX, "every round has roo
 _Static_assert(
     2 * FEED_FLUSH_BYTES + FEED_EVENT_MAX <= DB_VALUES_MAX_BYTES,
     "the largest items of a flush fit");
+
+void feed_sql_forget_tail(const FeedFold *fold, DbTxn *txn)
+{
+    db_i64(db_txn_add(txn, &LOST_TAIL, NULL), (int64_t)feed_fold_first(fold));
+}
 
 void feed_sql_write(const FeedFold *fold, bool reports, DbTxn *txn)
 {

@@ -89,7 +89,7 @@ static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena
     return true;
 }
 
-// As people.forget_lost_tail, of the live schema alone.
+// As the live schemas' forget_lost_tail, which are functions of theirs alone.
 static const DbStatement lower_sequences = {
     .name = "people_lower",
     .sql = "WITH p AS (UPDATE people.preferences SET sequence = $1::int8 - 1 WHERE sequence >= $1),"
@@ -98,6 +98,10 @@ static const DbStatement lower_sequences = {
            " unsubscribed_sequence = least(unsubscribed_sequence, $1 - 1)"
            " WHERE sequence >= $1 OR unsubscribed_sequence >= $1"};
 
+static const DbStatement lower_items = {
+    .name = "people_lower_items",
+    .sql = "UPDATE feed.items SET stored_sequence = $1::int8 - 1 WHERE stored_sequence >= $1"};
+
 static void write_records(PeopleRebuild *rebuild, DbTxn *txn)
 {
     uint64_t first = people_fold_first(rebuild->records);
@@ -105,6 +109,15 @@ static void write_records(PeopleRebuild *rebuild, DbTxn *txn)
         db_i64(db_txn_add(txn, &lower_sequences, NULL), (int64_t)first);
     }
     people_sql_write(rebuild->records, false, txn);
+}
+
+static void write_feed(PeopleRebuild *rebuild, DbTxn *txn)
+{
+    uint64_t first = feed_fold_first(rebuild->feed);
+    if (rebuild->lowered > 0 && first > 0) {
+        db_i64(db_txn_add(txn, &lower_items, NULL), (int64_t)first);
+    }
+    feed_sql_write(rebuild->feed, false, txn);
 }
 
 static void on_projector_write(void *ctx, DbTxn *txn)
@@ -119,7 +132,7 @@ static void on_projector_write(void *ctx, DbTxn *txn)
         digest_people_write(rebuild->digests, txn);
         break;
     case PEOPLE_FEED:
-        feed_sql_write(rebuild->feed, false, txn);
+        write_feed(rebuild, txn);
         break;
     }
     db_txn_schema(txn, NULL);

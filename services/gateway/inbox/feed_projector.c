@@ -12,6 +12,8 @@ struct FeedProjector {
     FeedProjectorOptions options;
     Projector *projector;
     FeedFold *fold;
+    uint64_t tails_seen; // losses whose effect is written
+    uint64_t tails_written;
     Metric *folded, *unreadable;
 };
 
@@ -28,6 +30,10 @@ static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena
 static void on_projector_write(void *ctx, DbTxn *txn)
 {
     FeedProjector *feed = ctx;
+    feed->tails_written = projector_tails_lost(feed->projector);
+    if (feed->tails_written > feed->tails_seen) {
+        feed_sql_forget_tail(feed->fold, txn);
+    }
     feed_sql_write(feed->fold, true, txn);
 }
 
@@ -35,7 +41,8 @@ static void on_projector_committed(void *ctx, DbTxn *txn)
 {
     FeedProjector *feed = ctx;
     feed_fold_clear(feed->fold);
-    if (txn != NULL) {
+    if (txn != NULL) { // else dropped: folded again
+        feed->tails_seen = feed->tails_written;
         feed->options.on_committed(feed->options.ctx);
     }
 }

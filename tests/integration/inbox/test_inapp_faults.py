@@ -114,3 +114,23 @@ def test_a_rebuild_finds_the_same_and_mends_what_was_lost(pipeline, second):
     assert client.get("/counts") == before and pipeline.postgres.query(DRIFT) == [(0,)]
     assert rebuild(pipeline, "--dry-run")["differences"] == 0
     assert pipeline.postgres.query("SELECT count(*) FROM feed.statuses") == [(0,)], f"nothing of {TENANT} is published again"
+
+
+def test_all_that_is_shown_can_be_read_after_the_log_has_lost_its_tail(pipeline, second):
+    user = new_user()
+    client = Client(pipeline, to=user)
+    for _ in range(2):
+        pipeline.post({"to": user, "channel": "inapp", "template": TEMPLATE, "variables": {"name": "A"}})
+    shown = client.wait_items(2)
+    gateways = (pipeline.services["gateway"], second)
+    for gateway in gateways:
+        gateway.kill()
+    # As after a loss of 50: more was folded than there is. What the message was, its time says.
+    pipeline.postgres.query("UPDATE feed.positions SET sequence = sequence + 50, stored_at = stored_at + interval '1 ms'")
+    pipeline.postgres.query("UPDATE feed.items SET stored_sequence = stored_sequence + 50 WHERE notification_id = %s", shown[0]["id"])
+    for gateway in gateways:
+        gateway.start()
+    wait_until(lambda: sum(gateway.metric("stentor_gateway_feed_active") for gateway in gateways) == 1, 20, "one folding")
+    client.do("/read-all", {"up_to": shown[0]["cursor"]})
+    wait_until(lambda: counts(0, 0, 2, client.get("/counts")), 20, "both being read")
+    assert pipeline.postgres.query(DRIFT) == [(0,)]

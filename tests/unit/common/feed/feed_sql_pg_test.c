@@ -233,18 +233,34 @@ static void what_has_expired_or_lost_its_key_is_gone_with_its_counts(void **stat
     assert_value(s, COUNTS, "3 3 3");
     tell_alone(s, state_event(s, 0, ACTION(EXPIRE), 1, FEED_T0 + 100));
     assert_value(s, COUNTS, "2 2 2");
-    FeedEvent *removal = new_event(s, 0, "", FEED_T0 + 200);
-    Stentor__V1__FeedRemoval what = STENTOR__V1__FEED_REMOVAL__INIT;
-    ProtobufCBinaryData subject = pb_data(STR("subject-00000001"));
-    what.key_subjects = &subject;
-    what.n_key_subjects = 1;
-    removal->part_case = STENTOR__V1__FEED_EVENT__PART_REMOVAL;
-    removal->removal = &what;
-    tell(s, removal);
+    tell(s, removal_event(s, 1, FEED_T0 + 200));
     tell(s, item_event(s, 1, 4, FEED_T0)); // of a later key: here again
     flush(s, true);
     assert_value(
         s, "SELECT string_agg(right(notification_id, 1), '' ORDER BY 1) FROM feed.items", "24");
+    assert_value(s, DRIFT, "0");
+}
+
+// The log was folded up to 901 and then lost its tail: what is said now has lower numbers.
+static void what_is_said_now_reaches_items_that_the_log_has_lost(void **state)
+{
+    Scene *s = *state;
+    tell(s, item_event(s, 0, 1, FEED_T0 + 1));
+    s->sequence = 899;
+    tell(s, item_event(s, 0, 2, FEED_T0 + 2));
+    tell(s, item_event(s, 1, 3, FEED_T0 + 3));
+    flush(s, true);
+    s->sequence = 1;
+    tell(s, up_to_event(s, 0, ACTION(READ), 2, FEED_T0 + 2, FEED_T0 + 9));
+    tell(s, removal_event(s, 1, FEED_T0 + 10));
+    DbTxn *txn = db_txn_new(s->fx->pool);
+    feed_sql_forget_tail(s->fold, txn);
+    flush_txn(s, txn, true);
+    assert_value(
+        s,
+        "SELECT string_agg(concat_ws(':', right(notification_id, 1), read_at IS NOT NULL, "
+        "stored_sequence), ' ' ORDER BY 1) FROM feed.items",
+        "1:t:1 2:t:1");
     assert_value(s, DRIFT, "0");
 }
 
@@ -338,6 +354,7 @@ int main(void)
         TEST(words_about_all_items_count_each_though_one_flush_has_many),
         TEST(each_status_is_told_once_and_never_by_a_rebuild),
         TEST(what_has_expired_or_lost_its_key_is_gone_with_its_counts),
+        TEST(what_is_said_now_reaches_items_that_the_log_has_lost),
         TEST(what_is_too_old_is_dropped_with_its_counts),
         TEST(a_flush_of_the_largest_items_is_written),
         TEST(a_flush_of_states_of_many_items_is_written),

@@ -129,6 +129,21 @@ static inline FeedEvent *up_to_event(
     return event;
 }
 
+// Of what is sealed for the recipient.
+static inline FeedEvent *removal_event(Scene *s, int recipient, int64_t at_us)
+{
+    FeedEvent *event = new_event(s, recipient, "", at_us);
+    Stentor__V1__FeedRemoval *removal = arena_alloc(s->arena, sizeof *removal);
+    stentor__v1__feed_removal__init(removal);
+    ProtobufCBinaryData *subject = arena_alloc(s->arena, sizeof *subject);
+    *subject = pb_data(str_from(arena_printf(s->arena, "subject-%08d", recipient)));
+    removal->key_subjects = subject;
+    removal->n_key_subjects = 1;
+    event->part_case = STENTOR__V1__FEED_EVENT__PART_REMOVAL;
+    event->removal = removal;
+    return event;
+}
+
 static inline void tell(Scene *s, const FeedEvent *event)
 {
     Error err = {0};
@@ -138,10 +153,9 @@ static inline void tell(Scene *s, const FeedEvent *event)
     }
 }
 
-static inline void flush(Scene *s, bool tells)
+static inline void flush_txn(Scene *s, DbTxn *txn, bool tells)
 {
     Answer answer = {0};
-    DbTxn *txn = db_txn_new(s->fx->pool);
     feed_sql_write(s->fold, tells, txn);
     submit_and_wait(s->fx, txn, &answer);
     if (answer.err.kind != ERROR_NONE) {
@@ -149,6 +163,11 @@ static inline void flush(Scene *s, bool tells)
     }
     answer_clear(&answer);
     feed_fold_clear(s->fold);
+}
+
+static inline void flush(Scene *s, bool tells)
+{
+    flush_txn(s, db_txn_new(s->fx->pool), tells);
 }
 
 static inline void tell_alone(Scene *s, const FeedEvent *event)
