@@ -28,10 +28,9 @@ typedef struct Place {
 
 struct FeedFold {
     Rows rows[FEED_ROUNDS][FEED_STEPS];
-    Map *places;  // "<tenant>/<recipient>" -> Place
-    Map *patches; // "<round>/<tenant>/<recipient><id>" -> FeedRow
-    size_t least; // round of whatever comes now
-    uint64_t first;
+    Map *places;    // "<tenant>/<recipient>" -> Place
+    Map *patches;   // "<round>/<tenant>/<recipient><id>" -> FeedRow
+    uint64_t first; // sequence
 };
 
 FeedFold *feed_fold_new(void)
@@ -63,7 +62,6 @@ void feed_fold_clear(FeedFold *fold)
     map_free(fold->patches);
     fold->places = map_new(NULL);
     fold->patches = map_new(NULL);
-    fold->least = 0;
     fold->first = 0;
     for (size_t round = 0; round < FEED_ROUNDS; round++) {
         for (size_t step = 0; step < FEED_STEPS; step++) {
@@ -161,10 +159,11 @@ static Str whose(const FeedRow *row, Arena *arena)
     return (Str){out, len + row->recipient.len};
 }
 
-// Several of a step in one round: only where their order does not matter.
+// Several of a step in one round: only where their order does not matter. Of those about all items
+// each must find what the one before has changed.
 static bool shares_round(FeedStep step)
 {
-    return step == FEED_ITEM || step == FEED_PATCH;
+    return step != FEED_UP_TO;
 }
 
 // The round in which a row of that step comes after all that was said of its recipient before.
@@ -175,12 +174,11 @@ static size_t round_of(FeedFold *fold, const FeedRow *row, Arena *arena)
     if (place == NULL) {
         place = arena_zalloc(arena, sizeof *place);
         map_put(fold->places, name, place);
-        *place = (Place){fold->least, row->step};
-        return place->round;
+        *place = (Place){0, row->step};
+        return 0;
     }
     bool fits = row->step > place->step || (row->step == place->step && shares_round(row->step));
     size_t round = fits ? place->round : place->round + 1;
-    round = round > fold->least ? round : fold->least;
     *place = (Place){round < FEED_ROUNDS ? round : FEED_ROUNDS - 1, row->step};
     return place->round;
 }
@@ -320,22 +318,16 @@ static void fold_state(FeedFold *fold, FeedRow row, const FeedState *state, Aren
     }
 }
 
-// Whatever is said behind it, of anyone, comes in a later round.
+// The last step of the last round: whatever was said behind it is written before it, and stays by
+// the sequence at which it was stored.
 static void fold_removal(
     FeedFold *fold, FeedRow row, const Stentor__V1__FeedRemoval *removal, Arena *arena)
 {
-    size_t round = fold->least;
-    for (size_t r = 0; r < FEED_ROUNDS; r++) {
-        for (size_t step = 0; step < FEED_STEPS; step++) {
-            round = fold->rows[r][step].count > 0 && r > round ? r : round;
-        }
-    }
     row.step = FEED_REMOVED;
     for (size_t i = 0; i < removal->n_key_subjects; i++) {
         row.key_subject = pb_bytes(removal->key_subjects[i]);
-        add_to(fold, round, &row, arena);
+        add_to(fold, FEED_ROUNDS - 1, &row, arena);
     }
-    fold->least = round + 1 < FEED_ROUNDS ? round + 1 : FEED_ROUNDS - 1;
 }
 
 static bool fold_part(FeedFold *fold, FeedRow row, const FeedEvent *event, Arena *arena, Error *err)

@@ -6,7 +6,8 @@
 // what came before it (an item behind "all up to here", a state behind the end of a snooze) begins
 // the next round. There are FEED_ROUNDS rounds, each a few statements, and an empty one costs none;
 // a recipient who needs more within one flush has the rest in the last one, where of two words
-// about all items only one counts for an item that both are about.
+// about all items only one counts for an item that both are about. Removals are the last step of
+// the last round, and take no item that was stored behind them.
 #pragma once
 
 #include "common/base/arena.h"

@@ -64,14 +64,18 @@ static const DbStatement ITEMS = {"feed_items",
 #define KEYS "i.tenant_id, i.recipient, i.notification_id, i.category, u.sequence AS said, i.fetched_at AS old_fetched, i.seen_at AS old_seen," \
     " i.opened_at AS old_opened, i.clicked_at AS old_clicked, i.read_at AS old_read, i.archived_at AS old_archived, i.snoozed_until AS old_snoozed,"
 
+// Of several of a round that end or delete one item the first does it, as if each were written alone.
+#define FIRST "DISTINCT ON (i.recipient, i.notification_id, i.tenant_id) "
+#define IN_TURN " ORDER BY i.recipient, i.notification_id, i.tenant_id, u.sequence"
+
 // A snooze that was changed meanwhile does not end.
 #define ENDED \
     "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::bytea[], $3::text[], $4::timestamptz[], $5::int8[])" \
     " AS u (tenant_id, recipient, notification_id, at, sequence))," \
-    " m AS MATERIALIZED (SELECT " KEYS " i.fetched_at AS fetched, i.seen_at AS seen, i.opened_at AS opened, i.clicked_at AS clicked," \
+    " m AS MATERIALIZED (SELECT " FIRST KEYS " i.fetched_at AS fetched, i.seen_at AS seen, i.opened_at AS opened, i.clicked_at AS clicked," \
     "  i.read_last_at AS read_last, greatest(i.unread_at, u.at) AS unread, i.archived_at AS archived, i.archive_changed_at AS archive_changed," \
     "  NULL::timestamptz AS snoozed, greatest(i.snooze_changed_at, u.at) AS snooze_changed, greatest(i.placed_at, u.at) AS placed" \
-    FOUND " WHERE i.snoozed_until <= u.at)" CHANGE
+    FOUND " WHERE i.snoozed_until <= u.at" IN_TURN ")" CHANGE
 
 #define PATCH \
     "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::bytea[], $3::text[], $4::int8[], $5::timestamptz[], $6::timestamptz[]," \
@@ -105,18 +109,20 @@ static const DbStatement ITEMS = {"feed_items",
 
 #define GONE ", done AS (SELECT tenant_id, recipient, category, said, -shown AS total, -shown * (seen_at IS NULL)::int AS unseen," \
     " -shown * (read_at IS NULL)::int AS unread FROM gone)" COUNT("done")
-#define DELETED " RETURNING i.tenant_id, i.recipient, i.category, u.sequence AS said, i.seen_at, i.read_at," \
+#define DELETED " gone AS (DELETE FROM feed.items i USING m AS u WHERE i.recipient = u.recipient AND i.notification_id = u.notification_id" \
+    " AND i.tenant_id = u.tenant_id RETURNING i.tenant_id, i.recipient, i.category, u.said, i.seen_at, i.read_at," \
     " (i.archived_at IS NULL AND i.snoozed_until IS NULL)::int AS shown)"
 
 static const DbStatement EXPIRED = {"feed_expired",
     "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::bytea[], $3::text[], $4::timestamptz[], $5::int8[])"
     " AS u (tenant_id, recipient, notification_id, at, sequence)),"
-    " gone AS (DELETE FROM feed.items i USING u WHERE i.recipient = u.recipient AND i.notification_id = u.notification_id"
-    " AND i.tenant_id = u.tenant_id AND i.expires_at <= u.at" DELETED GONE};
+    " m AS MATERIALIZED (SELECT " FIRST "i.tenant_id, i.recipient, i.notification_id, u.sequence AS said" FOUND
+    " WHERE i.expires_at <= u.at" IN_TURN ")," DELETED GONE};
 static const DbStatement REMOVED = {"feed_removed",
     "WITH u AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::bytea[], $3::int8[]) AS u (tenant_id, key_subject, sequence)),"
-    " gone AS (DELETE FROM feed.items i USING u WHERE i.key_subject = u.key_subject AND i.tenant_id = u.tenant_id"
-    " AND i.stored_sequence < u.sequence" DELETED GONE};
+    " m AS MATERIALIZED (SELECT " FIRST "i.tenant_id, i.recipient, i.notification_id, u.sequence AS said"
+    " FROM u CROSS JOIN LATERAL (SELECT * FROM feed.items q WHERE q.key_subject = u.key_subject AND q.tenant_id = u.tenant_id"
+    " AND q.stored_sequence < u.sequence OFFSET 0) AS i" IN_TURN ")," DELETED GONE};
 
 // With what an application is to hear of, and, in a rebuild, without.
 static const DbStatement ENDS[] = {{"feed_ended_again", ENDED COUNT("done")}, {"feed_ended", ENDED TELL COUNT("done")}};

@@ -202,6 +202,60 @@ static void words_about_all_items_count_each_though_one_flush_has_many(void **st
     assert_value(s, DRIFT, "0");
 }
 
+static void removals_and_items_that_expire_take_no_rounds_from_what_is_said_of_all(void **state)
+{
+    Scene *s = *state;
+    for (int i = 0; i < FEED_ROUNDS + 6; i++) {
+        FeedEvent *event = item_event(s, 0, i, FEED_T0);
+        event->item->expires_at_us = FEED_T0 + 100;
+        tell(s, event);
+        tell(s, item_event(s, 1, 100 + i, FEED_T0));
+    }
+    tell(s, item_event(s, 0, 999, FEED_T0));
+    for (int i = 0; i < FEED_ROUNDS + 6; i++) {
+        tell(s, state_event(s, 0, ACTION(EXPIRE), i, FEED_T0 + 100));
+        tell(s, removal_event(s, i == 0 ? 1 : 100 + i, FEED_T0 + 101));
+    }
+    tell(s, up_to_event(s, 0, ACTION(SEEN), 999, FEED_T0, FEED_T0 + 102));
+    tell(s, up_to_event(s, 0, ACTION(READ), 999, FEED_T0, FEED_T0 + 103));
+    tell(s, item_event(s, 1, 99, FEED_T0)); // of a later key: it stays
+    flush(s, true);
+    assert_value(
+        s,
+        "SELECT string_agg(concat_ws(':', right(notification_id, 3), extract(microseconds FROM "
+        "seen_at)::int % 1000, extract(microseconds FROM read_at)::int % 1000), ' ' ORDER BY "
+        "recipient) FROM feed.items",
+        "999:102:103 099");
+    assert_value(s, DRIFT, "0");
+}
+
+// A repeat, and a later one that would end the same snooze.
+static void of_several_ends_of_an_item_in_one_flush_the_first_counts(void **state)
+{
+    Scene *s = *state;
+    FeedEvent *event = item_event(s, 0, 1, FEED_T0);
+    event->item->expires_at_us = FEED_T0 + 100;
+    tell(s, event);
+    tell(s, item_event(s, 0, 2, FEED_T0));
+    FeedEvent *snooze = state_event(s, 0, ACTION(SNOOZE), 2, FEED_T0 + 1);
+    snooze->state->until_us = FEED_T0 + 50;
+    tell_alone(s, snooze);
+    for (int i = 0; i < 4; i++) {
+        FeedEvent *end = state_event(s, 0, ACTION(SNOOZE_END), 2, FEED_T0 + 49 + i);
+        end->state->until_us = end->meta->occurred_at_us;
+        tell(s, end);
+        tell(s, state_event(s, 0, ACTION(EXPIRE), 1, FEED_T0 + 99 + i));
+    }
+    flush(s, true);
+    assert_value(
+        s,
+        "SELECT extract(microseconds FROM placed_at)::int % 1000 || ' ' || (SELECT "
+        "string_agg(total || ':' || version, ' ' ORDER BY category) FROM feed.counters) FROM "
+        "feed.items",
+        "50 1:6 0:7");
+    assert_value(s, DRIFT, "0");
+}
+
 static void each_status_is_told_once_and_never_by_a_rebuild(void **state)
 {
     Scene *s = *state;
@@ -352,6 +406,8 @@ int main(void)
         TEST(the_earliest_time_stands_and_of_archiving_the_last_word),
         TEST(all_up_to_one_leaves_what_came_later),
         TEST(words_about_all_items_count_each_though_one_flush_has_many),
+        TEST(removals_and_items_that_expire_take_no_rounds_from_what_is_said_of_all),
+        TEST(of_several_ends_of_an_item_in_one_flush_the_first_counts),
         TEST(each_status_is_told_once_and_never_by_a_rebuild),
         TEST(what_has_expired_or_lost_its_key_is_gone_with_its_counts),
         TEST(what_is_said_now_reaches_items_that_the_log_has_lost),
