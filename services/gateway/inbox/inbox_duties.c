@@ -17,13 +17,15 @@
 enum {
     TICK_MS = 1000,
     SOON_MS = 5,
+    FOLDED_MS = 50, // what was published is folded by then, if nothing else waits
     AT_ONCE_MAX = 500,
     DROP_EVERY_S = 3600,
 };
 
 // clang-format off
 static const DbStatement DUE = {"inbox_due",
-    "SELECT tenant_id, recipient, notification_id, snoozed_until, expires_at FROM feed.due($1::int4)"};
+    "SELECT tenant_id, recipient, notification_id, snoozed_until, expires_at, coalesce(expires_at <= now(), false)"
+    " FROM feed.due($1::int4)"};
 static const DbStatement WAITING = {"inbox_statuses",
     "SELECT tenant_id, notification_id, status, category, occurred_at FROM feed.waiting_statuses($1::int4)"};
 static const DbStatement STORED = {"inbox_statuses_stored",
@@ -45,6 +47,8 @@ typedef struct Round {
     Report *reports;
     size_t count;
     size_t waiting; // publishes without an ack, and one for the loop that begins them
+    size_t added;   // stored, and not before
+    bool full;      // there may be more
 } Round;
 
 struct InboxDuties {
@@ -61,6 +65,8 @@ struct InboxDuties {
     void *stopped_ctx;
     Metric *statuses, *ended, *dropped;
 };
+
+static void on_tick_timer(uv_timer_t *timer);
 
 static void end_when_stopped(InboxDuties *duties)
 {
@@ -224,13 +230,25 @@ static void begin_telling(InboxDuties *duties)
 
 // ---- what a time brings ----
 
+// What was published is due until it is folded. A round that adds nothing waits for the next tick:
+// the fold is behind.
+static void finish_ending(Round *round)
+{
+    InboxDuties *duties = round->duties;
+    bool again = round->full && round->added > 0 && !duties->stopping;
+    metric_add(duties->ended, (double)round->added);
+    arena_free(round->arena);
+    duties->ending = false;
+    if (again) {
+        uv_timer_start(&duties->tick, on_tick_timer, FOLDED_MS, TICK_MS);
+    }
+    end_when_stopped(duties);
+}
+
 static void note_ended(Round *round)
 {
     if (--round->waiting == 0) {
-        InboxDuties *duties = round->duties;
-        arena_free(round->arena);
-        duties->ending = false;
-        end_when_stopped(duties);
+        finish_ending(round);
     }
 }
 
@@ -238,17 +256,16 @@ static void on_end_acked(void *ctx, const Error *err, uint64_t sequence, bool du
 {
     (void)sequence;
     Round *round = ctx;
-    metric_add(round->duties->ended, err == NULL && !duplicate ? 1 : 0);
+    round->added += err == NULL && !duplicate ? 1 : 0;
     note_ended(round);
 }
 
 // Read as still due until it is folded: published again then, under the same id.
-static void end_item(Round *round, const PGresult *rows, int row, int64_t now_us)
+static void end_item(Round *round, const PGresult *rows, int row)
 {
     Arena *arena = round->arena;
-    int64_t expires_us = db_get_time(rows, row, 4);
-    bool expires = expires_us != 0 && expires_us <= now_us;
-    int64_t at_us = expires ? expires_us : db_get_time(rows, row, 3);
+    bool expires = db_get_int(rows, row, 5) != 0;
+    int64_t at_us = db_get_time(rows, row, expires ? 4 : 3);
     char *id = arena_cstr(arena, db_get_text(rows, row, 2));
     Str recipient = arena_str(arena, db_get_text(rows, row, 1));
     char event_id[EVENT_ID_SIZE];
@@ -288,9 +305,9 @@ static void on_due_read(void *ctx, DbTxn *txn, const Error *err)
         return;
     }
     Round *round = round_new(duties, 0);
-    int64_t now_us = clock_now_us();
+    round->full = db_rows(rows) == AT_ONCE_MAX;
     for (int i = 0; i < db_rows(rows); i++) {
-        end_item(round, rows, i, now_us);
+        end_item(round, rows, i);
     }
     note_ended(round);
 }

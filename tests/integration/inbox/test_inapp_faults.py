@@ -2,6 +2,7 @@
 """In-app inboxes while processes are killed: each item is in its inbox once, and the counters are what a count of the items says."""
 import json
 import threading
+import time
 
 import pytest
 
@@ -134,3 +135,16 @@ def test_all_that_is_shown_can_be_read_after_the_log_has_lost_its_tail(pipeline,
     client.do("/read-all", {"up_to": shown[0]["cursor"]})
     wait_until(lambda: counts(0, 0, 2, client.get("/counts")), 20, "both being read")
     assert pipeline.postgres.query(DRIFT) == [(0,)]
+
+
+def test_thousands_of_snoozes_that_end_at_once_end_in_seconds(pipeline, second):
+    many, whose = 10_000, bytes(32)
+    query = pipeline.postgres.query
+    query("INSERT INTO feed.counters VALUES (%s, %s, 'social', 0, 0, 0, 0)", TENANT, whose)
+    query("INSERT INTO feed.items (tenant_id, recipient, notification_id, category, template, key_subject, content, created_at, placed_at,"
+          " snoozed_until, stored_sequence, sequence) SELECT %s, %s, 'ntf_' || n, 'social', 'x', %s, '', now(), now(), now() + interval '2 s', 0, 0"
+          " FROM generate_series(1, %s) AS n", TENANT, whose, bytes(16), many)
+    begin = time.monotonic()
+    wait_until(lambda: query("SELECT total FROM feed.counters WHERE recipient = %s", whose) == [(many,)], 30, "all being shown")
+    assert time.monotonic() - begin < 15, "more than 500 a second"
+    assert query("SELECT count(*) FROM feed.due(10)") == query(DRIFT) == [(0,)]
