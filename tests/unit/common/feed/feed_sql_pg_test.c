@@ -368,6 +368,17 @@ static void a_flush_of_states_of_many_items_is_written(void **state)
     assert_value(s, COUNTS, "0 0 1");
 }
 
+static void counters_without_an_item_keep_their_version(void **state)
+{
+    Scene *s = *state;
+    tell(s, item_event(s, 0, 1, FEED_T0));
+    flush(s, true);
+    assert_value(
+        s, "SELECT feed.drop_old('epoch'::timestamptz + 1795000001 * interval '1 s', 10)", "1");
+    assert_value(
+        s, "SELECT concat_ws(' ', unseen, unread, total, version) FROM feed.counters", "0 0 0 1");
+}
+
 static void an_event_that_no_table_takes_is_refused_with_its_reason(void **state)
 {
     Scene *s = *state;
@@ -414,6 +425,7 @@ int main(void)
         TEST(what_is_too_old_is_dropped_with_its_counts),
         TEST(a_flush_of_the_largest_items_is_written),
         TEST(a_flush_of_states_of_many_items_is_written),
+        TEST(counters_without_an_item_keep_their_version),
         TEST(an_event_that_no_table_takes_is_refused_with_its_reason),
     };
     return cmocka_run_group_tests(tests, migrate_all, NULL);
