@@ -44,6 +44,8 @@
       "an asset's bytes are in object storage and were read back", "its entry in CONFIG is stored")                                        \
     X("inbox.status_stored", "gateway",                                                                                                      \
       "what an inbox has to tell of its items is stored in STATUS", "its rows are deleted")                                                \
+    X("inbox.end_stored", "gateway",                                                                                                       \
+      "the end of a snooze or of an item is stored in FEED", "it is folded")                                                               \
     X("ingest.building", "ingest",                                                                                                         \
       "nothing", "the commit of the accept log")                                                                                           \
     X("ingest.committed", "ingest",                                                                                                        \

@@ -36,7 +36,7 @@ OWN = {"created_at", "id", "recipient_id", "tenant_id", "notification_id", "addr
 POISON = {"poison.request": f"ntf.request.normal.{TENANT}", "poison.rendered": f"ntf.rendered.normal.{TENANT}",
           "poison.deferred": f"ntf.deferred.retry.{TENANT}", "poison.evt": f"evt.{TENANT}.notify",
           "poison.tenant": "evt.platform.TenantCreated", "poison.inbound": "ntf.inbound.sendgrid", "poison.status": f"ntf.status.{TENANT}.email.sent"}
-KINDS = ["called", "returned", "single", "batch", "campaign", "chosen", "scheduled", "retry", "rejected", "inapp", "shown", "endless", "command", "callback", "bounce", "digest", "resend",
+KINDS = ["called", "returned", "single", "batch", "campaign", "chosen", "scheduled", "retry", "rejected", "inapp", "snoozed", "shown", "endless", "command", "callback", "bounce", "digest", "resend",
          "managed", "tenant", "asset", "reply", *POISON]
 
 
@@ -198,14 +198,15 @@ class Run:
         self.asset = None  # what putting it answered
         self.chosen = None  # the one that chooses its members
         self.tries = {}  # kind -> how often it was posted until it was taken
-        self.left = list(KINDS)
+        self.left = [kind for kind in KINDS if kind != "snoozed"]  # which takes seconds and leaves what there is without it
         self.start = {stream: bench.last(stream) for stream in ("STATUS", "DEAD", "FEED")}
 
     # ---- sending ----
 
     def send(self, kind):
         """Gives one kind to the pipeline, again and again until it is taken, as its senders do."""
-        self.left.remove(kind)
+        if kind in self.left:
+            self.left.remove(kind)
         if kind in POISON:
             self.bench.nats.publish(POISON[kind], b"\xff\xff\xff\xff", f"{self.tag}-{kind}")
         elif kind == "command":
@@ -233,6 +234,8 @@ class Run:
             self.tell_of_tenant()
         elif kind == "asset":
             self.put_asset()
+        elif kind == "snoozed":
+            self.snooze()
         elif kind == "shown":
             self.read_inbox()
         else:
@@ -330,11 +333,22 @@ class Run:
 
     def read_inbox(self):
         """The recipient's client gets the item and says that it was read; again until each is taken."""
+        self.do_in_inbox("read")
+
+    def snooze(self):
+        """The item is put off for a second, and comes back unread."""
+        self.do_in_inbox("snooze", for_s=1)
+        wait_until(lambda: self.bench.pipeline.postgres.query(
+            "SELECT 1 FROM feed.items WHERE notification_id = %s AND snoozed_until IS NULL AND unread_at IS NOT NULL", self.ids["inapp"][0]), 30, "the end of the snooze")
+
+    def do_in_inbox(self, what, for_s=None):
         item = self.ids["inapp"][0]
         token = self.until(201, "shown", json.dumps({"to": self.address("inapp")}).encode(), path="/v1/inbox/tokens")["token"]
         shown = {"path": "/v1/inbox", "method": "GET", "headers": {"Authorization": f"Bearer {token}"}}
         wait_until(lambda: [one["id"] for one in self.until(200, "shown", b"", **shown)["data"]] == [item], 30, "the item in the inbox")
-        self.until(200, "shown", b"", **{**shown, "path": f"/v1/inbox/{item}/read", "method": "POST"})
+        until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=for_s or 0)
+        body = b"" if for_s is None else json.dumps({"until": until.isoformat().replace("+00:00", "Z")}).encode()
+        self.until(200, "shown", body, **{**shown, "path": f"/v1/inbox/{item}/{what}", "method": "POST"})
 
     def send_again(self):
         """A mail that fails for good, and the event that has it sent again."""

@@ -256,6 +256,7 @@ static void on_end_acked(void *ctx, const Error *err, uint64_t sequence, bool du
 {
     (void)sequence;
     Round *round = ctx;
+    CRASH_POINT_IF("inbox.end_stored", err == NULL);
     round->added += err == NULL && !duplicate ? 1 : 0;
     note_ended(round);
 }

@@ -80,6 +80,7 @@ HOW = {
     "dispatcher.released": [How(drain=True)],
     "inapp.stored": [How("inapp")],
     "inbox.status_stored": [How("shown")],
+    "inbox.end_stored": [How("snoozed")],
     "smtp.answered": [How("single"), How("retry"), How("rejected")],
     "digest-flusher": [How("scheduled")],
     "digest-flusher:worker.letter_stored": [How("poison.deferred")],
@@ -196,8 +197,8 @@ def make_it_pass(run, service, how):
 def test_killed_there_it_ends_as_if_nothing_had_happened(bench, uninterrupted, request, victim, point, how):
     service = bench.pipeline.services[victim]
     run = Run(bench, request.node.callspec.id)
-    if how.kind in ("callback", "bounce", "shown"):  # about a mail that is there, and not in the dispatcher's hands when it is killed
-        about = {"callback": "called", "bounce": "returned", "shown": "inapp"}[how.kind]
+    if how.kind in ("callback", "bounce", "shown", "snoozed"):  # about a mail that is there, and not in the dispatcher's hands when it is killed
+        about = {"callback": "called", "bounce": "returned", "shown": "inapp", "snoozed": "inapp"}[how.kind]
         run.send(about)
         run.wait_sent(run.ids[about][0])
     service.kill()
