@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the answers of a vendor by definition mean: the status first, as at every vendor, then the
-// definition's table of statuses, then its table of codes. Only a 2xx is ever accepted.
+// definition's table of statuses, then its table of codes, unless the status left it unknown. Only
+// a 2xx is ever accepted.
 #include <string.h>
 
 #include "common/base/json_scan.h"
@@ -239,7 +240,9 @@ void definition_read(const VendorAnswer *answer, Arena *arena, SendResult *ret)
     if (row == NULL && code.len > 0 && definition->has_otherwise) {
         row = &definition->otherwise;
     }
-    judge(row, answer->status, ret);
+    if (ret->state == SEND_ANSWERED) { // a code says nothing of what may have gone out
+        judge(row, answer->status, ret);
+    }
     bool accepted = ret->state == SEND_ANSWERED && ret->reply == REPLY_ACCEPTED;
     if (accepted) {
         ret->vendor_message_id = vendor_clean_id(pointer_text(body, definition->id, arena), arena);

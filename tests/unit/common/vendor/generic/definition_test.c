@@ -292,6 +292,10 @@ static void an_answer_is_judged_by_status_then_code(void **state)
         {409, "{}", SEND_ANSWERED, REPLY_RETRY, "", ""},
         {500, "{}", SEND_ANSWERED, REPLY_RETRY, "", ""},
         {504, "{}", SEND_UNKNOWN, REPLY_RETRY, "", ""},
+        {500, "{\"error\":{\"code\":21}}", SEND_ANSWERED, REPLY_BAD_ADDRESS, "", "21"},
+        {504, "{\"error\":{\"code\":21}}", SEND_UNKNOWN, REPLY_RETRY, "", "21"},
+        {504, "{\"error\":{\"code\":5}}", SEND_UNKNOWN, REPLY_RETRY, "", "5"},
+        {408, "{\"error\":{\"code\":\"E9\"}}", SEND_UNKNOWN, REPLY_RETRY, "", "E9"},
         {401, "{}", SEND_ANSWERED, REPLY_CONFIG, "", ""},
     };
     VendorDefinition *definition = compile("{" REQUEST "," ANSWER "}");
@@ -307,6 +311,26 @@ static void an_answer_is_judged_by_status_then_code(void **state)
         }
         assert_string_equal(arena_cstr(arena, result.vendor_message_id), rows[i].id);
         assert_string_equal(arena_cstr(arena, result.text), rows[i].text);
+        arena_free(arena);
+    }
+    definition_drop(definition);
+}
+
+static void a_code_overrules_no_uncertain_status(void **state)
+{
+    (void)state;
+    VendorDefinition *definition =
+        compile("{" REQUEST ",\"answer\":{\"code\":\"/code\",\"codes\":{\"21\":\"bad_address\"},"
+                "\"otherwise\":\"retry\"}}");
+    static const int statuses[] = {408, 500, 502, 504};
+    static const char *const bodies[] = {"{\"code\":21}", "{\"code\":9}"};
+    for (size_t i = 0; i < 2 * sizeof statuses / sizeof *statuses; i++) {
+        Arena *arena = arena_new(0);
+        VendorAnswer answer = {
+            .status = statuses[i / 2], .body = str_from(bodies[i % 2]), .definition = definition};
+        SendResult result = {0};
+        definition_api(CHANNEL_SMS)->read(&answer, arena, &result);
+        assert_int_equal(result.state, SEND_UNKNOWN);
         arena_free(arena);
     }
     definition_drop(definition);
@@ -385,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_message_that_is_not_utf8_is_refused_even_where_no_text_is_used),
         cmocka_unit_test(a_mail_with_files_or_copies_is_not_carried),
         cmocka_unit_test(an_answer_is_judged_by_status_then_code),
+        cmocka_unit_test(a_code_overrules_no_uncertain_status),
         cmocka_unit_test(a_callback_is_signed_over_its_bytes),
         cmocka_unit_test(its_words_become_ours),
     };
