@@ -3,7 +3,8 @@
 // in one, signed in X-Hub-Signature-256 by HMAC-SHA256 of the raw bytes under the app's secret. No
 // time is signed. `delivered` may be left out where `read` follows. Recipients may be named by an
 // id in place of a number.
-// Source: developers.facebook.com, "WhatsApp webhooks" (messages, statuses), "Verify payloads".
+// Source: developers.facebook.com, "WhatsApp webhooks" (messages, statuses), "Verify payloads",
+// "Pricing updates on the WhatsApp Business Platform".
 #include "common/base/id.h"
 #include "common/codec/hash.h"
 #include "common/vendor/callback_list.h"
@@ -11,7 +12,7 @@
 #include "common/vendor/callback_read.h"
 #include "common/vendor/meta/meta_split.h"
 
-enum { BODY_MAX = 4 * 1024 * 1024, SECRET_BYTES = 16, REPLY_TEXT_MAX = 4096 };
+enum { BODY_MAX = 4 * 1024 * 1024, SECRET_BYTES = 16, REPLY_TEXT_MAX = 4096, CATEGORY_MAX = 64 };
 
 static const char *const READS[] = {"X-Hub-Signature-256", NULL};
 
@@ -94,6 +95,14 @@ static Str words_of(const json_t *error, Str code, Arena *arena)
     return callback_words(str_trim(words), arena);
 }
 
+// As what it is billed; `type` is to replace `billable`, and begins so where nothing is.
+static Str price_category(const json_t *pricing)
+{
+    bool free = json_is_false(json_object_get(pricing, "billable")) ||
+                str_starts(callback_text(pricing, "type"), STR("free_"));
+    return free ? STR("free") : callback_plain(callback_text(pricing, "category"), CATEGORY_MAX);
+}
+
 static void read_status(const json_t *status, Str account, Arena *arena, CallbackBatch *ret)
 {
     Str type = callback_text(status, "status");
@@ -111,6 +120,7 @@ static void read_status(const json_t *status, Str account, Arena *arena, Callbac
     event.email = callback_phone(callback_text(status, "recipient_id"), arena);
     event.at_us = callback_unix(json_object_get(status, "timestamp"));
     event.account = account;
+    event.price_category = price_category(json_object_get(status, "pricing"));
     event.text = kind->reason_code[0] != '\0' ? words_of(error, code, arena) : STR_EMPTY;
     ret->events[ret->count++] = event;
 }

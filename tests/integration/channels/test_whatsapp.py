@@ -57,6 +57,22 @@ def test_a_template_is_sent_delivered_and_read(world):
     assert world.attempt(notification, "opened").channel == world.routing.types.CHANNEL_WHATSAPP
 
 
+@pytest.mark.parametrize("pricing, expected", [
+    ({}, ("utility", "0.0117", True)),
+    ({"pricing": {"billable": False, "pricing_model": "PMP", "category": "utility", "type": "free_customer_service"}}, ("free", "0", False))])
+def test_a_message_costs_what_its_category_does(world, pricing, expected):
+    for category, amount in ((), "0.5"), (("--category", "utility"), "0.0117"):
+        world.cli("costs", "set", "whatsapp", "meta", "--price", amount, "--currency", "EUR", "--from", "2026-01-01T00:00:00Z", *category)
+    notification, mail = shipped(world)
+    reported(world, mail, "delivered", **pricing)
+    world.pipeline.status(notification, wait="delivered")
+    assert world.attempt(notification, "delivered").attempt.price_category == expected[0]
+
+    def costs():
+        return [(one["cost"], one["cost_estimated"]) for one in world.pipeline.status(notification)["attempts"]]
+    wait_until(lambda: costs() == [expected[1:]], 20, f"{expected} being shown")
+
+
 def test_free_text_goes_only_within_the_window(world):
     number = world.number()
     notification = world.accepted(to=number)

@@ -105,7 +105,7 @@ def test_what_a_vendor_refused_costs_nothing(world):
 
 
 def test_the_price_of_a_category_is_that_of_what_the_vendor_bills(world):
-    """A function of the row and the prices alone: no vendor that bills by category sends here."""
+    """A function of the row and the prices alone: Meta, which bills by category, sends in channels/test_whatsapp.py."""
     for category, amount in (("*", 7000), ("marketing", 90000)):
         world.pipeline.postgres.query("INSERT INTO archive.unit_costs (channel, vendor, category, valid_from, unit, micros, currency)"
                                       f" VALUES ('whatsapp', 'meta', '{category}', '2026-01-01', 'message', {amount}, 'EUR')")

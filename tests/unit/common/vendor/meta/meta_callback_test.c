@@ -39,6 +39,9 @@ static void the_raw_bytes_are_signed(void **state)
     "{\"id\":\"wamid.A\",\"status\":\"" status "\",\"timestamp\":\"1750263773\",\"recipient_id\":" \
     "\"4915112345678\",\"biz_opaque_callback_data\":\"" NTF "-3\"" more "}"
 #define SAYS(status) WEBHOOK(CHANGE("\"statuses\":[" STATUS_OF(status, "") "]"))
+#define BILLED(pricing)                                                                            \
+    WEBHOOK(CHANGE("\"statuses\":[" STATUS_OF("delivered", ",\"pricing\":" pricing) "]"))
+#define LONG_65 "abcdefghijklmabcdefghijklmabcdefghijklmabcdefghijklmabcdefghijklm"
 #define FAILED(code)                                                                               \
     WEBHOOK(CHANGE("\"statuses\":[" STATUS_OF(                                                     \
         "failed", ",\"errors\":[{\"code\":" code ",\"title\":\"t\",\"error_data\":{\"details\":"   \
@@ -84,6 +87,32 @@ static void each_status_is_what_it_says(void **state)
     arena_free(arena);
 }
 
+static void a_status_says_as_what_it_is_billed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *category;
+    } rows[] = {
+        {BILLED("{\"billable\":true,\"pricing_model\":\"PMP\",\"category\":\"utility\",\"type\":"
+                "\"regular\"}"),
+         "utility"},
+        {BILLED("{\"billable\":false,\"pricing_model\":\"PMP\",\"category\":\"service\"}"), "free"},
+        {BILLED("{\"category\":\"utility\",\"type\":\"free_customer_service\"}"), "free"},
+        {BILLED("{\"category\":\"marketing\",\"type\":\"regular\"}"), "marketing"},
+        {BILLED("{\"billable\":true}"), ""},
+        {BILLED("{\"category\":\"a\\nb\"}"), ""},
+        {BILLED("{\"category\":\"" LONG_65 "\"}"), ""},
+        {BILLED("7"), ""},
+        {SAYS("sent"), ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Arena *arena = arena_new(0);
+        CallbackEvent event = read_one(&meta_callback, rows[i].body, arena);
+        assert_string_equal(arena_cstr(arena, event.price_category), rows[i].category);
+        arena_free(arena);
+    }
+}
+
 static void what_a_recipient_wrote_is_a_reply(void **state)
 {
     (void)state;
@@ -116,6 +145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_raw_bytes_are_signed),
         cmocka_unit_test(each_status_is_what_it_says),
+        cmocka_unit_test(a_status_says_as_what_it_is_billed),
         cmocka_unit_test(what_a_recipient_wrote_is_a_reply),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
