@@ -14,7 +14,7 @@ void vendor_note_taken(const VendorPlace *place)
     OutcomeCounts *outcomes = place->vendors->outcomes;
     if (outcomes != NULL && place->api != NULL) {
         outcome_counts_note(
-            outcomes, str_from(place->owner), str_from(place->api->name), REPORT_TAKEN);
+            outcomes, str_from(place->owner), str_from(place->vendor.name), REPORT_TAKEN);
     }
 }
 
@@ -49,14 +49,14 @@ void vendors_heard(
 
 // ---- what the comparison means ----
 
-static VendorPlace *find_place(const Vendors *vendors, Str owner, Str vendor)
+VendorPlace *vendors_find_place(const Vendors *vendors, Str owner, Str vendor)
 {
     Str name;
     void *value;
     for (size_t i = 0; map_next(vendors->places, &i, &name, &value);) {
         VendorPlace *place = value;
         if (place->api != NULL && str_eq(str_from(place->owner), owner) &&
-            str_eq(str_from(place->api->name), vendor)) {
+            str_eq(str_from(place->vendor.name), vendor)) {
             return place;
         }
     }
@@ -67,7 +67,7 @@ static void on_compared(
     void *ctx, Str owner, Str vendor, bool poor, int percent, int64_t since_poor_us)
 {
     const Vendors *vendors = ctx;
-    VendorPlace *place = find_place(vendors, owner, vendor);
+    VendorPlace *place = vendors_find_place(vendors, owner, vendor);
     if (place == NULL || place->down_since_us > 0) {
         return; // another dispatcher sends through it, or its breaker says more
     }
@@ -84,7 +84,7 @@ static void on_compared(
         LOG(worse ? LOG_WARN : LOG_INFO,
             worse ? "a vendor takes mails and does not deliver them; it gets fewer"
                   : "a vendor delivers again; it gets more mails",
-            log_text("vendor", place->api->name), log_text("owner", place->owner),
+            log_text("vendor", place->vendor.name), log_text("owner", place->owner),
             log_int("percent", percent), log_int("points", next));
     }
 }

@@ -84,6 +84,8 @@ void vendors_end_right(VendorPlace *place); // when its breaker is open again, o
 
 // vendors_delivery.c
 OutcomeCounts *vendors_count_outcomes(Vendors *vendors); // NULL: without Postgres
+// With a credential of the owner's, of which all have the same points; NULL: there is none here.
+VendorPlace *vendors_find_place(const Vendors *vendors, Str owner, Str vendor);
 
 // vendors_doubt.c
 // What the policy says about the attempt before, whose answer never came.
