@@ -98,6 +98,25 @@ Str callback_phone(Str digits, Arena *arena)
     return good ? str_from(arena_printf(arena, "+" STR_FMT, STR_ARG(rest))) : STR_EMPTY;
 }
 
+Str callback_address(Channel channel, Str text, Arena *arena)
+{
+    switch (channel) {
+    case CHANNEL_EMAIL:
+        return callback_email(text);
+    case CHANNEL_SMS:
+    case CHANNEL_WHATSAPP:
+    case CHANNEL_VOICE:
+        return callback_phone(text, arena);
+    case CHANNEL_PUSH:
+    case CHANNEL_INAPP:
+    case CHANNEL_WEBHOOK:
+    case CHANNEL_NONE:
+    case CHANNEL_COUNT:
+        break;
+    }
+    return callback_plain(text, ADDRESS_MAX);
+}
+
 // So that the rest is still UTF-8.
 Str callback_cut(Str text, size_t max)
 {

@@ -18,6 +18,8 @@ Str callback_email(Str text);             // empty: no address
 Str callback_plain(Str text, size_t max); // empty: longer, not UTF-8, or with control characters
 Str callback_phone(
     Str digits, Arena *arena); // "+4915..." of the same with or without '+'; empty: none
+// Whom a callback of the channel is about, as addresses of it are written; empty: none.
+Str callback_address(Channel channel, Str text, Arena *arena);
 Str callback_words(Str text, Arena *arena); // addresses masked, cut at CALLBACK_TEXT_MAX
 Str callback_cut(Str text, size_t max);     // where a character begins
 // Of the first of the names that is one of ours: the id itself, or our Message-ID (in <> or not).

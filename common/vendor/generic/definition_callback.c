@@ -199,11 +199,6 @@ bool definition_verify(
 
 // ---- the events ----
 
-static Str plain(Str text, size_t max)
-{
-    return text.len <= max && !str_has_control(text) ? text : STR_EMPTY;
-}
-
 // RFC 3339, or seconds since 1970.
 static int64_t time_of(const json_t *value)
 {
@@ -229,13 +224,14 @@ static void read_one(
         return;
     }
     CallbackEvent event = callback_event(kind);
-    event.message_id = plain(pointer_text(item, part->id, arena), 200);
+    event.message_id = callback_plain(pointer_text(item, part->id, arena), 200);
     event.notification_id = callback_notification_of(pointer_text(item, part->notification, arena));
     bool said = str_to_i64(pointer_text(item, part->attempt, arena), &attempt) && attempt > 0 &&
                 attempt <= INT16_MAX;
     event.attempt = said ? (int32_t)attempt : 0;
     event.at_us = time_of(pointer_get(item, part->time));
-    event.email = plain(pointer_text(item, part->address, arena), 254);
+    event.email =
+        callback_address(definition->channel, pointer_text(item, part->address, arena), arena);
     if (kind->reason_code[0] != '\0') {
         event.text = callback_words(pointer_text(item, part->text, arena), arena);
     }

@@ -13,7 +13,7 @@
 #include "common/vendor/reply_words.h"
 #include "common/vendor/vendor_build.h"
 
-enum { BODY_MAX = 262144, KEY_BYTES = 32, SIGNATURE_BYTES = 64, PHONE_MAX = 32 };
+enum { BODY_MAX = 262144, KEY_BYTES = 32, SIGNATURE_BYTES = 64 };
 
 static const char *const READS[] = {"telnyx-signature-ed25519", "telnyx-timestamp", NULL};
 
@@ -134,15 +134,15 @@ static bool verify(
 
 // ---- the event ----
 
-static Str phone_of(const json_t *party)
+static Str phone_of(const json_t *party, Arena *arena)
 {
-    return callback_plain(callback_text(party, "phone_number"), PHONE_MAX);
+    return callback_address(CHANNEL_SMS, callback_text(party, "phone_number"), arena);
 }
 
 // What a recipient wrote to a sender of ours.
-static void read_reply(const json_t *message, int64_t at_us, CallbackBatch *ret)
+static void read_reply(const json_t *message, int64_t at_us, Arena *arena, CallbackBatch *ret)
 {
-    Str from = phone_of(json_object_get(message, "from"));
+    Str from = phone_of(json_object_get(message, "from"), arena);
     if (from.len == 0 || reply_word(callback_text(message, "text")) != REPLY_WORD_STOP) {
         ret->ignored++;
         return;
@@ -178,7 +178,7 @@ static void read_report(
     CallbackEvent event = callback_event(kind);
     event.id = event_id;
     event.message_id = callback_id(message, "id");
-    event.email = phone_of(to);
+    event.email = phone_of(to, arena);
     event.at_us = at_us;
     if (code.len > 0) {
         Str title = callback_text(error, "title");
@@ -204,7 +204,7 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
     int64_t at_us = callback_time(callback_text(data, "occurred_at"));
     *ret = callback_batch(arena, 1);
     if (str_eq(type, STR("message.received"))) {
-        read_reply(message, at_us, ret);
+        read_reply(message, at_us, arena, ret);
     } else if (str_eq(type, STR("message.sent")) || str_eq(type, STR("message.finalized"))) {
         read_report(message, callback_id(data, "id"), at_us, arena, ret);
     } else {

@@ -67,7 +67,7 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
     }
     CallbackEvent event = callback_event(kind);
     event.message_id = callback_plain(form_value(fields, count, "CallSid"), 64);
-    event.email = callback_plain(form_value(fields, count, "To"), 32);
+    event.email = callback_address(CHANNEL_VOICE, form_value(fields, count, "To"), arena);
     event.at_us = twilio_time(form_value(fields, count, "Timestamp"), arena);
     Str why = answered_by.len > 0 ? answered_by : sip_code;
     event.text = callback_words(

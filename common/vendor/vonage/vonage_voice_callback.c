@@ -10,7 +10,7 @@
 #include "common/vendor/callback_proof.h"
 #include "common/vendor/callback_read.h"
 
-enum { BODY_MAX = 65536, TOKEN_MAX = 4096, PART_MAX = 3072, PHONE_MAX = 20 };
+enum { BODY_MAX = 65536, TOKEN_MAX = 4096, PART_MAX = 3072 };
 
 static const char *const READS[] = {"Authorization", NULL};
 
@@ -173,11 +173,7 @@ static bool read_events(Str body, Arena *arena, CallbackBatch *ret, Error *err)
     CallbackEvent event = callback_event(kind);
     event.message_id = callback_id(root, "uuid");
     event.at_us = callback_time(callback_text(root, "timestamp"));
-    Str number = callback_plain(callback_text(root, "to"), PHONE_MAX);
-    if (number.len > 0) {
-        event.email = str_from(arena_printf(
-            arena, "%s" STR_FMT, str_starts(number, STR("+")) ? "" : "+", STR_ARG(number)));
-    }
+    event.email = callback_address(CHANNEL_VOICE, callback_text(root, "to"), arena);
     Str detail = callback_text(root, "detail");
     Str why = detail.len > 0 ? detail : code;
     event.text = callback_words(

@@ -341,9 +341,9 @@ static void a_code_overrules_no_uncertain_status(void **state)
 #define BODY                                                                                       \
     "{\"events\":[{\"id\":\"m1\",\"ref\":\"" CASE_NID "\",\"n\":2,\"state\":\"DELIVRD\",\"at\":"   \
     "\"2026-11-26T20:00:00Z\"},{\"id\":\"m2\",\"state\":\"UNDELIV\",\"why\":\"gone\",\"to\":"      \
-    "\"+491\"},{\"id\":\"m3\",\"state\":\"ENROUTE\"},{\"id\":\"m4\"}]}"
+    "\"4915112345678\"},{\"id\":\"m3\",\"state\":\"ENROUTE\"},{\"id\":\"m4\"}]}"
 // By Python's hmac, with the key 0123456789abcdef.
-#define SIGNATURE "7a490b45f74a3b0cf265f2335e900af163ad054afe2493872dc5cff0e09d5950"
+#define SIGNATURE "a841b30f809d8cdcb4c737316e402b03bbe2c63dbf725f64d104dc0b86323e77"
 
 static CallbackVerdict judge(VendorDefinition *definition, const char *signature, const char *body)
 {
@@ -389,11 +389,40 @@ static void its_words_become_ours(void **state)
     assert_string_equal(arena_cstr(arena, first->message_id), "m1");
     assert_int_equal(batch.events[1].suppress, SUPPRESSION_HARD_BOUNCE);
     assert_string_equal(arena_cstr(arena, batch.events[1].text), "gone");
-    assert_string_equal(arena_cstr(arena, batch.events[1].email), "+491");
+    assert_string_equal(arena_cstr(arena, batch.events[1].email), "+4915112345678");
     assert_false(definition_events(definition, STR("{}"), arena, &batch, &err));
     assert_false(definition_events(definition, STR("\xff"), arena, &batch, &err));
     definition_drop(definition);
     arena_free(arena);
+}
+
+static void who_it_is_about_is_an_address_of_the_channel(void **state)
+{
+    (void)state;
+    static const struct {
+        Channel channel;
+        const char *to, *email;
+    } rows[] = {
+        {CHANNEL_SMS, "+4915112345678", "+4915112345678"},
+        {CHANNEL_VOICE, "4915112345678", "+4915112345678"},
+        {CHANNEL_SMS, "+491", ""},
+        {CHANNEL_EMAIL, "alice@example.com", "alice@example.com"},
+        {CHANNEL_EMAIL, "alice", ""},
+        {CHANNEL_PUSH, "token", "token"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Arena *arena = arena_new(0);
+        CallbackBatch batch;
+        Error err = {0};
+        VendorDefinition *definition =
+            definition_compile(STR("{" REQUEST "," CALLBACK "}"), rows[i].channel, &err);
+        const char *body =
+            arena_printf(arena, "{\"events\":[{\"state\":\"UNDELIV\",\"to\":\"%s\"}]}", rows[i].to);
+        assert_true(definition_events(definition, str_from(body), arena, &batch, &err));
+        assert_string_equal(arena_cstr(arena, batch.events[0].email), rows[i].email);
+        definition_drop(definition);
+        arena_free(arena);
+    }
 }
 
 int main(void)
@@ -412,6 +441,7 @@ int main(void)
         cmocka_unit_test(a_code_overrules_no_uncertain_status),
         cmocka_unit_test(a_callback_is_signed_over_its_bytes),
         cmocka_unit_test(its_words_become_ours),
+        cmocka_unit_test(who_it_is_about_is_an_address_of_the_channel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

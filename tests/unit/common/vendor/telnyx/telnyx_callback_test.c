@@ -127,8 +127,11 @@ static void who_replies_stop_is_suppressed(void **state)
     assert_int_equal(event.status, STATUS_NONE);
     assert_int_equal(event.suppress, SUPPRESSION_OPT_OUT);
     assert_true(str_eq(event.email, STR("+4915112345678")));
+    event = read_one(&telnyx_callback, REPLY("4915112345678", "Stop"), arena);
+    assert_true(str_eq(event.email, STR("+4915112345678")));
     static const char *const others[] = {
-        REPLY("+4915112345678", "Thank you"), REPLY("+4915112345678", "START"), REPLY("", "STOP")};
+        REPLY("+4915112345678", "Thank you"), REPLY("+4915112345678", "START"), REPLY("", "STOP"),
+        REPLY("Shop", "STOP")};
     each_is_ignored(&telnyx_callback, others, sizeof others / sizeof *others);
     arena_free(arena);
 }

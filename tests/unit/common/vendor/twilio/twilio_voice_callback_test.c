@@ -66,6 +66,9 @@ static void an_event_has_the_call_the_number_and_the_time(void **state)
     assert_true(str_eq(event.email, STR("+4915112345678")));
     assert_true(str_eq(event.text, STR("failed 404")));
     assert_int_equal(event.at_us, INT64_C(1795723200000000));
+    event =
+        read_one(&twilio_voice_callback, "CallSid=CA01&To=4915112345678&CallStatus=busy", arena);
+    assert_true(str_eq(event.email, STR("+4915112345678")));
     arena_free(arena);
 }
 
