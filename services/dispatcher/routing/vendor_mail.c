@@ -2,6 +2,7 @@
 #include "services/dispatcher/routing/vendor_mail.h"
 
 #include "common/codec/inbound_capability.h"
+#include "common/vendor/generic/definition.h"
 
 enum { HEADERS = 6 };
 
@@ -55,28 +56,38 @@ static void add_files(VendorMail *mail, const MimeMail *mime, Arena *arena)
     mail->attachment_count = mime->file_count;
 }
 
-VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime)
+// What it has of any channel.
+static VendorMail *new_mail(const Job *job)
 {
-    Arena *arena = job->delivery->arena;
-    VendorMail *mail = arena_zalloc(arena, sizeof *mail);
-    VendorPair *headers = arena_array(arena, HEADERS, sizeof *headers);
+    VendorMail *mail = arena_zalloc(job->delivery->arena, sizeof *mail);
     *mail = (VendorMail){
         .tenant = job->key->tenant,
         .notification_id = job->key->notification_id,
         .category = str_from(category_name((Category)job->rendered->category)),
         .template_key = str_from(job->rendered->template_),
-        // Those of the headers: the envelope's sender may be another.
-        .from = {arena_str(arena, mime->from_name), arena_str(arena, mime->from)},
-        .to = {arena_str(arena, mime->to_name), arena_str(arena, mime->to)},
-        .reply_to = arena_str(arena, mime->reply_to),
-        .subject = arena_str(arena, mime->subject),
-        .html = arena_str(arena, mime->html),
-        .text = arena_str(arena, mime->text),
-        .headers = headers,
-        .message_id = job->message_id,
-        .message = job->mail.message,
-        .return_path = job->dress.return_path,
+        .urgent = (Priority)job->rendered->priority <= PRIORITY_HIGH,
+        .expires_at_us = job->rendered->expires_at_us,
+        .since_us = job->rendered->unknown_at_us,
     };
+    return mail;
+}
+
+VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime)
+{
+    Arena *arena = job->delivery->arena;
+    VendorMail *mail = new_mail(job);
+    VendorPair *headers = arena_array(arena, HEADERS, sizeof *headers);
+    // Those of the headers: the envelope's sender may be another.
+    mail->from = (VendorAddress){arena_str(arena, mime->from_name), arena_str(arena, mime->from)};
+    mail->to = (VendorAddress){arena_str(arena, mime->to_name), arena_str(arena, mime->to)};
+    mail->reply_to = arena_str(arena, mime->reply_to);
+    mail->subject = arena_str(arena, mime->subject);
+    mail->html = arena_str(arena, mime->html);
+    mail->text = arena_str(arena, mime->text);
+    mail->headers = headers;
+    mail->message_id = job->message_id;
+    mail->message = job->mail.message;
+    mail->return_path = job->dress.return_path;
     add_copies(mail, job, mime, arena);
     add_files(mail, mime, arena);
     add_header(mail, headers, "Auto-Submitted", STR("auto-generated"));
@@ -155,19 +166,9 @@ static void add_content(
 
 VendorMail *vendor_mail_message(const Job *job, const ProtobufCMessage *content)
 {
-    Arena *arena = job->delivery->arena;
-    VendorMail *mail = arena_zalloc(arena, sizeof *mail);
-    *mail = (VendorMail){
-        .tenant = job->key->tenant,
-        .notification_id = job->key->notification_id,
-        .category = str_from(category_name((Category)job->rendered->category)),
-        .template_key = str_from(job->rendered->template_),
-        .to = {STR_EMPTY, job->mail.to},
-        .urgent = (Priority)job->rendered->priority <= PRIORITY_HIGH,
-        .expires_at_us = job->rendered->expires_at_us,
-        .since_us = job->rendered->unknown_at_us,
-    };
-    add_content(mail, (Channel)job->rendered->channel, content, arena);
+    VendorMail *mail = new_mail(job);
+    mail->to.address = job->mail.to;
+    add_content(mail, (Channel)job->rendered->channel, content, job->delivery->arena);
     return mail;
 }
 
@@ -178,14 +179,19 @@ Str vendor_mail_key(const Job *job)
         job->key->attempt));
 }
 
-// Of mails it is empty: their vendors are given one address for all of an account.
+// The vendors of mails that we know are given one address for all of an account.
+static bool has_one_address(const Job *job)
+{
+    return job->rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL &&
+           definition_channel(job->place.vendor) == CHANNEL_NONE;
+}
+
 static Str report_url(const Job *job, int32_t attempt, const JobRules *rules)
 {
     char capability[INBOUND_CAPABILITY_SIZE];
     char token[BOUNCE_TOKEN_LEN + 1];
     Str tenant = job->key->tenant;
-    if (job->rendered->channel == STENTOR__V1__CHANNEL__CHANNEL_EMAIL ||
-        rules->public_url.len == 0 ||
+    if (has_one_address(job) || rules->public_url.len == 0 ||
         !bounce_token_make(
             &rules->dress.bounce_key, tenant, job->key->notification_id, attempt, token, NULL)) {
         return STR_EMPTY;

@@ -91,12 +91,77 @@ static void a_voice_call_has_script_and_locale(void **state)
     arena_free(f.delivery.arena);
 }
 
+static void a_mail_has_what_a_message_of_any_channel_has(void **state)
+{
+    (void)state;
+    Fixture f;
+    const Job *job = job_of(&f, CHANNEL_EMAIL, "");
+    f.rendered.unknown_at_us = 5;
+    const MimeMail mime = {
+        .to = STR("alice@example.com"), .from = STR("shop@example.com"), .subject = STR("Hi")};
+    const VendorMail *mail = vendor_mail_make(job, &mime);
+    assert_str(mail->tenant, "acme");
+    assert_str(mail->notification_id, "ntf_1");
+    assert_str(mail->to.address, "alice@example.com");
+    assert_str(mail->from.address, "shop@example.com");
+    assert_str(mail->subject, "Hi");
+    assert_true(mail->urgent);
+    assert_int_equal(mail->expires_at_us, 17);
+    assert_int_equal(mail->since_us, 5);
+    arena_free(f.delivery.arena);
+}
+
+// Of an attempt at `vendor`.
+static const VendorMail *claimed(Fixture *f, Channel channel, const char *vendor)
+{
+    char file[132];
+    Error err = {0};
+    master_key_generate(file);
+    MasterKey *master = master_key_parse(str_from(file), &err);
+    assert_non_null(master);
+    Job *job = job_of(f, channel, "");
+    f->key.notification_id = STR("ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV");
+    f->job.place.vendor = str_from(vendor);
+    f->job.mail.content = arena_zalloc(f->delivery.arena, sizeof(VendorMail));
+    JobRules rules = {.public_url = STR("https://hooks.example"), .master = master};
+    bounce_key(master, &rules.dress.bounce_key);
+    vendor_mail_claim(job, &rules);
+    master_key_free(master);
+    return f->job.mail.content;
+}
+
+static void an_attempt_is_reported_to_an_address_of_its_own_where_the_vendor_is_given_one(
+    void **state)
+{
+    (void)state;
+    Fixture f;
+    static const struct {
+        Channel channel;
+        const char *vendor, *before;
+    } rows[] = {
+        {CHANNEL_SMS, "twilio", "https://hooks.example/v1/inbound/acme/twilio/"},
+        {CHANNEL_SMS, "sms-acme", "https://hooks.example/v1/inbound/acme/sms-acme/"},
+        {CHANNEL_EMAIL, "email-acme", "https://hooks.example/v1/inbound/acme/email-acme/"},
+        {CHANNEL_EMAIL, "postmark", ""},
+        {CHANNEL_EMAIL, "smtp", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Str url = claimed(&f, rows[i].channel, rows[i].vendor)->callback_url;
+        assert_true(str_starts(url, str_from(rows[i].before)));
+        assert_int_equal(url.len > 0, rows[i].before[0] != '\0');
+        arena_free(f.delivery.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_push_has_title_body_and_data),
         cmocka_unit_test(whatsapp_has_its_template_or_free_text),
         cmocka_unit_test(a_voice_call_has_script_and_locale),
+        cmocka_unit_test(a_mail_has_what_a_message_of_any_channel_has),
+        cmocka_unit_test(
+            an_attempt_is_reported_to_an_address_of_its_own_where_the_vendor_is_given_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
