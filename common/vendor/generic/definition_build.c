@@ -4,6 +4,7 @@
 // one is found when the definition is put.
 #include <stdlib.h>
 
+#include "common/http/client/http_client.h"
 #include "common/vendor/form.h"
 #include "common/vendor/generic/definition_parts.h"
 #include "common/vendor/vendor_build.h"
@@ -325,6 +326,11 @@ static bool put_url(
     bool ok = render(making, &definition->url, values, &path);
     json_decref(values);
     ret->url = vendor_url(account, definition->origin, path, making->arena);
+    if (ok && ret->url.len > HTTP_URL_MAX) {
+        return definition_fault(
+            making->err, "request.url", "has over %d bytes with the message's values",
+            HTTP_URL_MAX);
+    }
     if (ok && (str_has_control(path) || str_find(path, ' ') >= 0 || leaves_path(path))) {
         return definition_fault(
             making->err, "request.url", "has a blank, a control character or a part '..'");

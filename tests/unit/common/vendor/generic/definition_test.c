@@ -235,6 +235,30 @@ static void a_recipient_leads_to_no_other_path(void **state)
     definition_drop(definition);
 }
 
+static void a_text_that_makes_the_url_too_long_is_the_messages_fault(void **state)
+{
+    (void)state;
+    VendorDefinition *definition =
+        compile("{\"request\":{\"url\":\"https://a.example/?t={{text}}\",\"json\":{\"x\":1}}}");
+    VendorAccount with = account(definition);
+    static char text[8193];
+    memset(text, 'x', sizeof text - 1);
+    VendorMail mail = case_text(text);
+    for (size_t len = 8172; len < sizeof text; len++) { // 21 bytes are in front of it
+        mail.text.len = len;
+        case_refused(
+            definition_api(CHANNEL_SMS), &mail, &with, ERROR_PERMANENT,
+            "definition.request.url: has over 8192 bytes with the message's values");
+    }
+    mail.text.len = 8000;
+    Arena *arena = arena_new(0);
+    VendorRequest request;
+    case_build(definition_api(CHANNEL_SMS), &mail, &with, arena, &request);
+    assert_int_equal(request.url.len, 8000 + strlen("https://a.example/?t="));
+    arena_free(arena);
+    definition_drop(definition);
+}
+
 static void a_message_that_is_not_utf8_is_refused_even_where_no_text_is_used(void **state)
 {
     (void)state;
@@ -435,6 +459,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_named_by_its_place),
         cmocka_unit_test(a_misspelled_value_is_found_by_trying),
         cmocka_unit_test(a_recipient_leads_to_no_other_path),
+        cmocka_unit_test(a_text_that_makes_the_url_too_long_is_the_messages_fault),
         cmocka_unit_test(a_message_that_is_not_utf8_is_refused_even_where_no_text_is_used),
         cmocka_unit_test(a_mail_with_files_or_copies_is_not_carried),
         cmocka_unit_test(an_answer_is_judged_by_status_then_code),
