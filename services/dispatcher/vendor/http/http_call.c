@@ -20,6 +20,7 @@ typedef struct Sending {
     AnswerBody body;
     Str bearer_key, bearer;       // what authorizes it
     VendorDefinition *definition; // as it was when the request was made; NULL: none
+    const char *leads;            // what of the credential says where it goes; NULL: the address
 } Sending;
 
 // ---- the answer ----
@@ -74,17 +75,34 @@ static SendResult judge_asked(Sending *sending, const VendorAnswer *whole, const
     return result;
 }
 
+// The host of a vendor by definition is the credential's, also where the address is the URL. An
+// endpoint's is the address's, unless a setting stands in its place.
+static const char *what_leads(const Sending *sending, const VendorAccount *account)
+{
+    const VendorApi *api = sending->vendor->options.api;
+    const VendorDefinition *definition = account->definition;
+    if (definition != NULL && definition_origin(definition).len == 0) {
+        return "setting 'address_prefix'";
+    }
+    if (api->base_url != NULL && vendor_setting(account, STR("base_url")).len > 0) {
+        return "setting 'base_url'";
+    }
+    return api->by_definition                       ? "'request.url' of the definition"
+           : api->endpoint || api->base_url == NULL ? NULL
+                                                    : "the vendor's URL";
+}
+
 // The URL leads where no request is sent: that of the credential is its fault, one that came with
-// the address is the address's.
+// the address is the address's, and no other vendor gets it.
 static void judge_blocked(Sending *sending, const HttpAnswer *got, SendResult *ret)
 {
-    bool own = sending->vendor->options.api->base_url != NULL;
+    bool own = sending->leads != NULL;
     ret->state = SEND_ANSWERED;
     ret->waited = true;
-    ret->reply = own ? REPLY_CONFIG : REPLY_ELSEWHERE;
+    ret->reply = own ? REPLY_CONFIG : REPLY_TERMINAL;
     ret->code = own ? STR("credential") : STR("request");
     ret->text = str_from(arena_printf(
-        sending->arena, "%s is refused: %s", own ? "setting 'base_url'" : "the address's endpoint",
+        sending->arena, "%s is refused: %s", own ? sending->leads : "the address's endpoint",
         got->err.text));
 }
 
@@ -309,6 +327,7 @@ bool http_call_start(HttpVendor *vendor, Mail *mail)
         return true;
     }
     sending->definition = definition_hold(account.definition);
+    sending->leads = what_leads(sending, &account);
     if (vendor->bearers != NULL) {
         bearer =
             http_bearer_find(vendor, mail, &account, sending->arena, &sending->bearer_key, &err);

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 
+#include "common/vendor/generic/definition.h"
 #include "services/dispatcher/vendor/http/http_queue.h"
 #include "tests/unit/common/http/client/client_stage.h"
 
@@ -26,8 +27,9 @@ typedef struct Vendors {
     Sent sent[MAILS];
     char url[128];
     bool no_account, no_build, closed;
-    unsigned most; // calls at once
-    int refusals;  // the credential's limit, as often
+    unsigned most;                // calls at once
+    VendorDefinition *definition; // of its account; NULL: none
+    int refusals;                 // the credential's limit, as often
 } Vendors;
 
 // ---- a vendor of this test's own: the path of its URL says how the server behaves ----
@@ -85,6 +87,25 @@ static const VendorApi test_api = {
     .test = test_call,
 };
 
+// The URL is the address.
+static const VendorApi endpoint_api = {
+    .name = "testchat",
+    .base_url = "https://hooks.example",
+    .channel = CHANNEL_WEBHOOK,
+    .build = build,
+    .read = judge,
+    .endpoint = true,
+};
+
+static const VendorApi definition_like = {
+    .name = "definition",
+    .base_url = "",
+    .channel = CHANNEL_WEBHOOK,
+    .build = build,
+    .read = judge,
+    .by_definition = true,
+};
+
 static bool account(void *ctx, VendorAccount *ret, Error *err)
 {
     Vendors *vendors = ctx;
@@ -94,7 +115,11 @@ static bool account(void *ctx, VendorAccount *ret, Error *err)
         return error_set(err, ERROR_CONFIG, "the file of credential 'main' is missing");
     }
     *ret = (VendorAccount){
-        .name = STR("main"), .secret = STR("s3cret"), .settings = settings, .setting_count = 1};
+        .name = STR("main"),
+        .secret = STR("s3cret"),
+        .settings = settings,
+        .setting_count = 1,
+        .definition = vendors->definition};
     return true;
 }
 
@@ -113,7 +138,7 @@ static bool may_start(void *ctx, Priority lane, size_t waiting, int64_t *ret_at_
 
 // ---- stage ----
 
-static int up(void **state)
+static int up_as(void **state, const VendorApi *api)
 {
     Vendors *vendors = xcalloc(1, sizeof *vendors);
     void *net = NULL;
@@ -128,7 +153,7 @@ static int up(void **state)
     vendors->vendor = http_vendor_new(&(HttpVendorOptions){
         .loop = &vendors->net->loop,
         .transport = transport_http1(vendors->client),
-        .api = &test_api,
+        .api = api,
         .calls = 2,
         .connect_ms = 1000,
         .whole_ms = 300,
@@ -139,6 +164,21 @@ static int up(void **state)
     vendors->api = http_vendor(vendors->vendor);
     *state = vendors;
     return 0;
+}
+
+static int up(void **state)
+{
+    return up_as(state, &test_api);
+}
+
+static int up_endpoint(void **state)
+{
+    return up_as(state, &endpoint_api);
+}
+
+static int up_definition(void **state)
+{
+    return up_as(state, &definition_like);
 }
 
 static void on_closed(void *ctx)
@@ -349,6 +389,48 @@ static void a_credential_goes_to_no_host_in_clear(void **state)
     assert_non_null(strstr(sent->text, "private"));
 }
 
+static void assert_blocked(
+    Vendors *vendors, const char *base_url, const char *path, ReplyClass reply, const char *what)
+{
+    vendors->sent[0].answers = 0;
+    snprintf(vendors->url, sizeof vendors->url, "%s", base_url);
+    const Sent *sent = send_one(vendors, path);
+    assert_int_equal(sent->state, SEND_ANSWERED);
+    assert_int_equal(sent->reply, reply);
+    assert_string_equal(sent->code, reply == REPLY_CONFIG ? "credential" : "request");
+    if (strstr(sent->text, what) != sent->text) {
+        fail_msg("expected '%s' in '%s'", what, sent->text);
+    }
+    assert_int_equal(vendors->net->requests, 0);
+}
+
+static void an_endpoint_inside_the_network_is_the_recipients_fault(void **state)
+{
+    Vendors *vendors = *state;
+    assert_blocked(
+        vendors, "", "https://10.1.2.3/hook", REPLY_TERMINAL, "the address's endpoint is refused");
+    assert_blocked(
+        vendors, "https://10.1.2.3", "/hook", REPLY_CONFIG, "setting 'base_url' is refused");
+}
+
+static void the_host_of_a_definition_is_the_credentials_fault(void **state)
+{
+    Vendors *vendors = *state;
+    Error err = {0};
+    vendors->definition = definition_compile(
+        STR("{\"request\":{\"url\":\"https://10.1.2.3/x\",\"json\":{}}}"), CHANNEL_WEBHOOK, &err);
+    assert_blocked(
+        vendors, "", "https://10.1.2.3/x", REPLY_CONFIG, "'request.url' of the definition is");
+    assert_blocked(vendors, "https://10.1.2.3", "/x", REPLY_CONFIG, "setting 'base_url' is");
+    definition_drop(vendors->definition);
+    vendors->definition = definition_compile(
+        STR("{\"request\":{\"url\":\"{{to}}\",\"json\":{}}}"), CHANNEL_WEBHOOK, &err);
+    assert_blocked(
+        vendors, "", "https://10.1.2.3/x", REPLY_CONFIG, "setting 'address_prefix' is refused");
+    definition_drop(vendors->definition);
+    vendors->definition = NULL;
+}
+
 static void draining_releases_what_waits_and_lets_the_others_end(void **state)
 {
     Vendors *vendors = *state;
@@ -415,6 +497,10 @@ int main(void)
         ON_STAGE(a_credential_that_cannot_be_read_is_no_fault_of_the_mail),
         ON_STAGE(a_mail_that_this_vendor_cannot_carry_may_go_elsewhere),
         ON_STAGE(a_credential_goes_to_no_host_in_clear),
+        cmocka_unit_test_setup_teardown(
+            an_endpoint_inside_the_network_is_the_recipients_fault, up_endpoint, down),
+        cmocka_unit_test_setup_teardown(
+            the_host_of_a_definition_is_the_credentials_fault, up_definition, down),
         ON_STAGE(draining_releases_what_waits_and_lets_the_others_end),
         ON_STAGE(a_probe_shows_that_the_vendor_is_there),
         cmocka_unit_test(a_campaign_leaves_calls_for_what_is_urgent),
