@@ -410,7 +410,8 @@ const Command commands[] = {
     {"channel test", "VENDOR CREDENTIAL", 2, 2, "json",
      "ask the vendor whether it accepts a credential; sends no notification\n"
      "  It reads the secret where the command runs: run it on a dispatcher's host, as its user. apns and\n"
-     "  webpush have no such call: their key is read and signs.", cmd_channel_test, NULL},
+     "  webpush have no such call: their key is read and signs. A vendor by definition makes the\n"
+     "  request of a sample. slack, discord and teams have no secret.", cmd_channel_test, NULL},
     {"apikey create", "", 0, 0, "name= scopes= expires= tenant= json",
      "create an API key of the tenant; the key is shown once and stored hashed\n"
      "  --scopes LIST    with commas: send, read, manage, admin (default), or single ones such as recipients:reveal;\n"

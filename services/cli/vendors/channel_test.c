@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // channel test: the call of a vendor that proves a credential and sends nothing, behind the one
 // that asks for a token where the secret only makes that. A vendor without such a call is not
-// called: its key is read and signs. The secret is read here, where the command runs, so it is run
-// where the dispatchers run.
+// called: its key is read and signs, its definition makes a request of a sample, or there is no
+// secret to prove. The secret is read here, where the command runs, so it is run where the
+// dispatchers run.
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/vendor/vendor_api.h"
+#include "common/vendor/generic/definition.h"
 #include "services/cli/api_client.h"
 #include "services/cli/vendors/secret_here.h"
 #include "services/cli/vendors/vendor_call.h"
@@ -116,39 +118,68 @@ static int show(Test *test)
     bool refused = result.state == SEND_ANSWERED && result.reply == REPLY_CONFIG;
     bool good = test->answer.status / 100 == 2;
     print_pairs(
-        test->cli,
-        (const char *const[]){
-            "vendor", test->api->name, "credential", args_word(&test->cli->args, 1), "state",
-            good                                        ? "accepted"
-            : refused || test->answer.status / 100 == 4 ? "refused"
-                                                        : "unclear",
-            "status", arena_printf(test->cli->arena, "%d", test->answer.status), "answer",
-            shown_body(test), NULL});
+        test->cli, (const char *const[]){
+                       "vendor", args_word(&test->cli->args, 0), "credential",
+                       args_word(&test->cli->args, 1), "state",
+                       good                                        ? "accepted"
+                       : refused || test->answer.status / 100 == 4 ? "refused"
+                                                                   : "unclear",
+                       "status", arena_printf(test->cli->arena, "%d", test->answer.status),
+                       "answer", shown_body(test), NULL});
     return good ? EXIT_DONE : EXIT_FAILED;
 }
 
 // ---- all of it ----
 
+static bool build_sample(const Test *test, const json_t *entry, Error *err)
+{
+    VendorRequest request = {0};
+    char *text = json_dumps(json_object_get(entry, "definition"), JSON_COMPACT);
+    VendorDefinition *definition =
+        definition_compile(str_from(text != NULL ? text : ""), test->api->channel, err);
+    bool done = definition != NULL &&
+                definition_try(definition, &test->account, test->cli->arena, &request, err);
+    definition_drop(definition);
+    free(text);
+    return done;
+}
+
 static bool run(Test *test, const json_t *entry, Error *err)
 {
     Str reference;
     VendorRequest request = {0};
-    return read_credential(test, entry, &reference) &&
-           (test->caller = vendor_caller_new(test->cli, err)) != NULL &&
-           secret_here(test->cli, reference, &test->account.secret, err) && authorize(test, err) &&
+    if (!read_credential(test, entry, &reference)) {
+        return false;
+    }
+    if (test->api->endpoint) {
+        return true;
+    }
+    if (!secret_here(test->cli, reference, &test->account.secret, err)) {
+        return false;
+    }
+    if (test->api->by_definition) {
+        return build_sample(test, entry, err);
+    }
+    return (test->caller = vendor_caller_new(test->cli, err)) != NULL && authorize(test, err) &&
            (test->api->test == NULL ||
             (test->api->test(&test->account, clock_now_us(), test->cli->arena, &request, err) &&
              vendor_call(test->caller, &request, &test->answer, err)));
 }
 
-// There is nothing to call: the key was read, and signs.
-static int show_signed(Test *test)
+// There is nothing to call.
+static int show_uncalled(Test *test)
 {
+    const VendorApi *api = test->api;
+    const char *state = api->sign != NULL    ? "signs"
+                        : api->by_definition ? "builds"
+                        : api->endpoint      ? "no secret"
+                                             : "not called";
+    const char *why = api->endpoint ? "not called: the recipient's address is the secret"
+                                    : "not called: this vendor has no call that sends nothing";
     print_pairs(
-        test->cli,
-        (const char *const[]){
-            "vendor", test->api->name, "credential", args_word(&test->cli->args, 1), "state",
-            "signs", "answer", "not called: this vendor has no call that sends nothing", NULL});
+        test->cli, (const char *const[]){
+                       "vendor", args_word(&test->cli->args, 0), "credential",
+                       args_word(&test->cli->args, 1), "state", state, "answer", why, NULL});
     return EXIT_DONE;
 }
 
@@ -158,7 +189,7 @@ static int test_entry(Cli *cli, const json_t *entry)
     Test test = {.cli = cli, .api = vendor_find(str_from(args_word(&cli->args, 0)))};
     bool done = run(&test, entry, &err);
     int status = !done                    ? cli_fail(cli, &err)
-                 : test.api->test == NULL ? show_signed(&test)
+                 : test.api->test == NULL ? show_uncalled(&test)
                                           : show(&test);
     vendor_caller_free(test.caller);
     return status;

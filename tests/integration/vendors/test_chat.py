@@ -78,6 +78,13 @@ def world():
         made.close()
 
 
+@pytest.mark.parametrize("vendor", ["slack", "discord", "teams"])
+def test_its_credential_has_no_secret_to_test(world, vendor):
+    done = world.pipeline.run_cli("channel", "test", vendor, "main", "--json")
+    shown = json.loads(done.stdout)
+    assert done.returncode == 0 and (shown["vendor"], shown["state"]) == (vendor, "no secret"), done.stderr
+
+
 def test_the_host_of_the_address_says_which_service_gets_it(world):
     for double, text in ((world.slack, 'Alice: &lt;!channel&gt; &amp; "tea"'), (world.discord, 'Alice: <!channel> & "tea"'), (world.teams, 'Alice: <!channel> & "tea"')):
         notification = world.sent(world.address(double.vendor))

@@ -164,6 +164,17 @@ def test_a_wrong_document_is_refused_with_its_place(world, place, change):
     assert done.returncode != 0 and place in done.stderr.replace("\n", " "), done.stderr
 
 
+def test_its_credential_is_tested_by_a_sample(world):
+    before = len(world.double.requests)
+    here = {"STENTOR_CREDENTIAL_DIRS": str(world.pipeline.folder / "credentials")}
+    done = world.pipeline.run_cli("channel", "test", "sms-acme", "main", "--json", **here)
+    shown = json.loads(done.stdout)
+    assert done.returncode == 0 and (shown["vendor"], shown["credential"], shown["state"]) == ("sms-acme", "main", "builds"), done.stderr
+    denied = world.pipeline.run_cli("channel", "test", "sms-acme", "main")
+    assert denied.returncode == 1 and "STENTOR_CREDENTIAL_DIRS" in denied.stderr, "its secret is read"
+    assert len(world.double.requests) == before and world.double.secret not in done.stdout
+
+
 def test_a_document_is_tried_without_sending(world):
     before = len(world.double.requests)
     path = world.document(acme.DEFINITION)
