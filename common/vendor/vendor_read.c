@@ -5,6 +5,7 @@
 
 #include "common/base/json_scan.h"
 #include "common/base/log.h"
+#include "common/vendor/vendor_text.h"
 
 enum { DAY_S = 86400 };
 
@@ -171,6 +172,15 @@ bool vendor_text_has(Str text, const char *needle)
         }
     }
     return false;
+}
+
+void vendor_read_price(Str amount, Str currency, Arena *arena, SendResult *ret)
+{
+    int64_t micros = vendor_money(amount);
+    if (micros > 0 && currency.len == 3 && str_is_utf8(currency) && !str_has_control(currency)) {
+        ret->cost_micros = micros;
+        ret->currency = arena_str(arena, currency);
+    }
 }
 
 uint32_t vendor_reset_ms(const VendorAnswer *answer, Str name)

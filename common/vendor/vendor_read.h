@@ -41,6 +41,8 @@ Str vendor_clean_text(Str code, Str text, Arena *arena);
 // Without <>; empty when it is too long or not printable.
 Str vendor_clean_id(Str id, Arena *arena);
 bool vendor_text_has(Str text, const char *needle); // of ASCII, without case
+// The price of the message; what is no amount or no currency is left out.
+void vendor_read_price(Str amount, Str currency, Arena *arena, SendResult *ret);
 // Of a header that says when the limit is over: a time in seconds since 1970, or seconds from now.
 // At most a day; 0: none.
 uint32_t vendor_reset_ms(const VendorAnswer *answer, Str name);

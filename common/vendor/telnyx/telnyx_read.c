@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/vendor/telnyx/telnyx.h"
 #include "common/vendor/vendor_read.h"
-#include "common/vendor/vendor_text.h"
 
 // Of the first error in an answer.
 // clang-format off
@@ -47,12 +46,8 @@ static void read_message(const json_t *message, Arena *arena, SendResult *ret)
     int64_t parts = vendor_member_int(message, "parts", 0);
     ret->segments = parts > 0 && parts < UINT16_MAX ? (uint32_t)parts : 0;
     const json_t *price = json_object_get(message, "cost");
-    Str unit = vendor_member_text(price, "currency");
-    int64_t cost = vendor_money(vendor_member_text(price, "amount"));
-    if (cost > 0 && unit.len == 3 && str_is_utf8(unit) && !str_has_control(unit)) {
-        ret->cost_micros = cost;
-        ret->currency = arena_str(arena, unit);
-    }
+    vendor_read_price(
+        vendor_member_text(price, "amount"), vendor_member_text(price, "currency"), arena, ret);
 }
 
 // "10002" and "10016" are about a phone number: which one, the error's source says.

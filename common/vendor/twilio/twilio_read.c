@@ -2,7 +2,6 @@
 #include "common/http/client/http_client.h"
 #include "common/vendor/twilio/twilio.h"
 #include "common/vendor/vendor_read.h"
-#include "common/vendor/vendor_text.h"
 
 enum { TIME_TEXT_MAX = 40 };
 
@@ -70,12 +69,9 @@ static void read_message(const json_t *message, Arena *arena, SendResult *ret)
         segments < UINT16_MAX) {
         ret->segments = (uint32_t)segments;
     }
-    Str unit = vendor_member_text(message, "price_unit");
-    int64_t cost = vendor_money(vendor_member_text(message, "price"));
-    if (cost > 0 && unit.len == 3 && str_is_utf8(unit) && !str_has_control(unit)) {
-        ret->cost_micros = cost;
-        ret->currency = arena_str(arena, unit);
-    }
+    vendor_read_price(
+        vendor_member_text(message, "price"), vendor_member_text(message, "price_unit"), arena,
+        ret);
 }
 
 void twilio_read(const VendorAnswer *answer, Arena *arena, SendResult *ret)
