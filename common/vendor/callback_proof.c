@@ -41,6 +41,21 @@ CallbackVerdict callback_age(const CallbackRequest *request, Str digits, int64_t
     return request->max_age_s == 0 || fresh ? CALLBACK_GOOD : CALLBACK_STALE;
 }
 
+bool callback_text_key_check(Str secret, size_t min, const char *what, Error *err)
+{
+    bool good = secret.len >= min && secret.len <= CALLBACK_SECRET_MAX && !str_has_control(secret);
+    return good || error_set(err, ERROR_PERMANENT, "%s", what);
+}
+
+Str callback_hex_none(size_t bytes, Arena *arena)
+{
+    uint8_t *random = arena_alloc(arena, bytes);
+    char *text = arena_alloc(arena, 2 * bytes + 1);
+    random_bytes(random, bytes);
+    hex_encode(random, bytes, text);
+    return str_from(text);
+}
+
 // ---- Authorization ----
 
 bool callback_basic_key_check(Str secret, Error *err)

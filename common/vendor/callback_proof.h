@@ -13,6 +13,11 @@ bool callback_equal(Str a, Str b); // in constant time for texts of one length
 // Unix seconds of `digits` (1 to 12 digits) against the request's time.
 CallbackVerdict callback_age(const CallbackRequest *request, Str digits, int64_t repeats_s);
 
+// A key of the vendor's that is a text: of `min` to CALLBACK_SECRET_MAX printable bytes. `what`
+// begins "a key is ", for ERROR_PERMANENT.
+bool callback_text_key_check(Str secret, size_t min, const char *what, Error *err);
+Str callback_hex_none(size_t bytes, Arena *arena); // for `key_none`: so many random ones
+
 // "user:password", or a token without ':'.
 bool callback_basic_key_check(Str secret, Error *err);
 // Authorization: "Basic base64(user:password)", or "Bearer token" for a key without ':'.

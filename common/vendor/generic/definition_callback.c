@@ -10,7 +10,7 @@
 #include "common/vendor/generic/definition_parts.h"
 #include "common/vendor/vendor_build.h"
 
-enum { SECRET_MIN = 16, BODY_BYTES_MAX = 256 * 1024, NONE_BYTES = 32 };
+enum { BODY_BYTES_MAX = 256 * 1024, NONE_BYTES = 32 };
 
 // ---- out of the document ----
 
@@ -260,20 +260,13 @@ bool definition_events(
 
 static bool check_key(Str secret, Error *err)
 {
-    return (secret.len >= SECRET_MIN && secret.len <= CALLBACK_SECRET_MAX &&
-            !str_has_control(secret)) ||
-           error_set(
-               err, ERROR_PERMANENT, "a key is the signing secret, %d characters at least",
-               SECRET_MIN);
+    return callback_text_key_check(
+        secret, 16, "a key is the signing secret, 16 characters at least", err);
 }
 
 static Str make_none(Arena *arena)
 {
-    uint8_t bytes[NONE_BYTES];
-    char *text = arena_alloc(arena, 2 * sizeof bytes + 1);
-    random_bytes(bytes, sizeof bytes);
-    hex_encode(bytes, sizeof bytes, text);
-    return str_from(text);
+    return callback_hex_none(NONE_BYTES, arena);
 }
 
 #define BY_DEFINITION(of)                                                                          \

@@ -33,19 +33,14 @@ static const CallbackKind KINDS[] = {
 
 static bool check_key(Str secret, Error *err)
 {
-    return (secret.len >= 16 && secret.len <= CALLBACK_SECRET_MAX && !str_has_control(secret)) ||
-           error_set(
-               err, ERROR_PERMANENT,
-               "a key is the HTTP webhook signing key of the account, 16 characters at least");
+    return callback_text_key_check(
+        secret, 16, "a key is the HTTP webhook signing key of the account, 16 characters at least",
+        err);
 }
 
 static Str make_none(Arena *arena)
 {
-    uint8_t bytes[SHA256_LEN];
-    char *text = arena_alloc(arena, 2 * sizeof bytes + 1);
-    random_bytes(bytes, sizeof bytes);
-    hex_encode(bytes, sizeof bytes, text);
-    return str_from(text);
+    return callback_hex_none(SHA256_LEN, arena);
 }
 
 static bool fits(Str secret, Str timestamp, Str token, Str signature)

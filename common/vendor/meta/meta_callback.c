@@ -39,19 +39,13 @@ static const CallbackKind KINDS[] = {
 
 static bool check_key(Str secret, Error *err)
 {
-    return (secret.len >= 16 && secret.len <= CALLBACK_SECRET_MAX && !str_has_control(secret)) ||
-           error_set(
-               err, ERROR_PERMANENT,
-               "a key is the app's secret, 16 characters at least, usually 32");
+    return callback_text_key_check(
+        secret, 16, "a key is the app's secret, 16 characters at least, usually 32", err);
 }
 
 static Str make_none(Arena *arena)
 {
-    uint8_t bytes[SECRET_BYTES];
-    char *text = arena_alloc(arena, 2 * sizeof bytes + 1);
-    random_bytes(bytes, sizeof bytes);
-    hex_encode(bytes, sizeof bytes, text);
-    return str_from(text);
+    return callback_hex_none(SECRET_BYTES, arena);
 }
 
 static bool verify(

@@ -9,6 +9,7 @@
 
 #include "common/base/buf.h"
 #include "common/vendor/vendor_api.h"
+#include "common/vendor/vendor_callback.h"
 
 enum {
     TWILIO_TEXT_MAX = 1600, // UTF-16 units
@@ -46,3 +47,10 @@ int twilio_asked(const VendorAnswer *answer, const VendorMail *mail, Arena *aren
 int64_t twilio_time(Str text, Arena *arena);
 // The code in an answer or a callback, 30005, as what follows from it. false: it is not listed.
 bool twilio_class(Str code, SendResult *ret);
+
+// As VendorCallback has them: callbacks about messages and calls are signed alike.
+bool twilio_key_check(Str secret, Error *err);
+Str twilio_key_none(Arena *arena);
+bool twilio_verify(
+    const CallbackRequest *request, const CallbackKey *keys, size_t key_count, CallbackVerdict *ret,
+    size_t *ret_key);

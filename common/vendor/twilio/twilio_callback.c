@@ -5,7 +5,6 @@
 // ("Validating Signatures"), twilio-node src/webhooks, spec/validation.spec.js.
 #include <stdlib.h>
 
-#include "common/base/id.h"
 #include "common/codec/hash.h"
 #include "common/vendor/callback_list.h"
 #include "common/vendor/callback_proof.h"
@@ -49,21 +48,15 @@ static const CallbackKind KINDS[] = {
 
 // ---- the signature ----
 
-static bool check_key(Str secret, Error *err)
+bool twilio_key_check(Str secret, Error *err)
 {
-    return (secret.len >= 16 && secret.len <= CALLBACK_SECRET_MAX && !str_has_control(secret)) ||
-           error_set(
-               err, ERROR_PERMANENT,
-               "a key is the primary auth token of the account, 16 characters at least");
+    return callback_text_key_check(
+        secret, 16, "a key is the primary auth token of the account, 16 characters at least", err);
 }
 
-static Str make_none(Arena *arena)
+Str twilio_key_none(Arena *arena)
 {
-    uint8_t bytes[TOKEN_BYTES];
-    char *text = arena_alloc(arena, 2 * sizeof bytes + 1);
-    random_bytes(bytes, sizeof bytes);
-    hex_encode(bytes, sizeof bytes, text);
-    return str_from(text);
+    return callback_hex_none(TOKEN_BYTES, arena);
 }
 
 static int by_name(const void *a, const void *b)
@@ -151,7 +144,7 @@ static CallbackVerdict judge(
     return verdict;
 }
 
-static bool verify(
+bool twilio_verify(
     const CallbackRequest *request, const CallbackKey *keys, size_t key_count, CallbackVerdict *ret,
     size_t *ret_key)
 {
@@ -262,9 +255,9 @@ const VendorCallback twilio_callback = {
     .needs_all = true,
     .bad_status = 401,
     .signs_url = true,
-    .key_check = check_key,
-    .key_none = make_none,
-    .verify = verify,
+    .key_check = twilio_key_check,
+    .key_none = twilio_key_none,
+    .verify = twilio_verify,
     .repeat_key = repeat_key,
     .events = read_events,
 };
@@ -277,9 +270,9 @@ const VendorCallback twilio_whatsapp_callback = {
     .needs_all = true,
     .bad_status = 401,
     .signs_url = true,
-    .key_check = check_key,
-    .key_none = make_none,
-    .verify = verify,
+    .key_check = twilio_key_check,
+    .key_none = twilio_key_none,
+    .verify = twilio_verify,
     .repeat_key = repeat_key,
     .events = read_whatsapp,
 };

@@ -22,23 +22,6 @@ static const CallbackKind KINDS[] = {
 };
 // clang-format on
 
-static bool check_key(Str secret, Error *err)
-{
-    return twilio_callback.key_check(secret, err);
-}
-
-static Str make_none(Arena *arena)
-{
-    return twilio_callback.key_none(arena);
-}
-
-static bool verify(
-    const CallbackRequest *request, const CallbackKey *keys, size_t key_count, CallbackVerdict *ret,
-    size_t *ret_key)
-{
-    return twilio_callback.verify(request, keys, key_count, ret, ret_key);
-}
-
 static Str detail_of(Str status, Str answered_by, Str sip_code)
 {
     bool machine = str_starts(answered_by, STR("machine"));
@@ -86,8 +69,8 @@ const VendorCallback twilio_voice_callback = {
     .needs_all = true,
     .bad_status = 401,
     .signs_url = true,
-    .key_check = check_key,
-    .key_none = make_none,
-    .verify = verify,
+    .key_check = twilio_key_check,
+    .key_none = twilio_key_none,
+    .verify = twilio_verify,
     .events = read_events,
 };

@@ -43,20 +43,16 @@ static const CallbackKind KINDS[] = {
 
 static bool check_key(Str secret, Error *err)
 {
-    return (secret.len >= 10 && secret.len <= CALLBACK_SECRET_MAX && !str_has_control(secret)) ||
-           error_set(
-               err, ERROR_PERMANENT,
-               "a key is the signature secret of the account, 10 characters at least, with "
-               "'SHA-256 HMAC' as its method");
+    return callback_text_key_check(
+        secret, 10,
+        "a key is the signature secret of the account, 10 characters at least, with 'SHA-256 HMAC' "
+        "as its method",
+        err);
 }
 
 static Str make_none(Arena *arena)
 {
-    uint8_t bytes[TOKEN_BYTES];
-    char *text = arena_alloc(arena, 2 * sizeof bytes + 1);
-    random_bytes(bytes, sizeof bytes);
-    hex_encode(bytes, sizeof bytes, text);
-    return str_from(text);
+    return callback_hex_none(TOKEN_BYTES, arena);
 }
 
 static int by_name(const void *a, const void *b)
