@@ -196,15 +196,6 @@ static uint32_t segments_of(const Job *job, const SendResult *result)
 // What the row says of the vendor and its answer.
 static void note_result(Job *job, const SendResult *result, int64_t now_us)
 {
-    static const char *const classes[] = {
-        [REPLY_ACCEPTED] = "",
-        [REPLY_RETRY] = "retry",
-        [REPLY_THROTTLED] = "throttled",
-        [REPLY_TERMINAL] = "terminal",
-        [REPLY_BAD_ADDRESS] = "bad_address",
-        [REPLY_CONFIG] = "config",
-        [REPLY_ELSEWHERE] = "elsewhere",
-    };
     Arena *arena = job->delivery->arena;
     LedgerRow *row = &job->row;
     bool is_smtp = str_eq(job->place.vendor, STR(ROUTING_SMTP));
@@ -219,8 +210,8 @@ static void note_result(Job *job, const SendResult *result, int64_t now_us)
     row->code = recordable(arena, result->code);
     row->enhanced = recordable(arena, result->enhanced);
     row->reply = recordable(arena, result->text);
-    row->reply_class =
-        result->state == SEND_ANSWERED ? str_from(classes[result->reply]) : STR_EMPTY;
+    bool refused = result->state == SEND_ANSWERED && result->reply != REPLY_ACCEPTED;
+    row->reply_class = refused ? str_from(reply_class_name(result->reply)) : STR_EMPTY;
     row->next_step = STR_EMPTY;
     row->segments = segments_of(job, result);
     bool priced = result->cost_micros > 0 && is_currency(result->currency);

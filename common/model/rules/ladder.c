@@ -174,3 +174,35 @@ ReplyClass reply_classify(int smtp_code, Str enhanced)
     }
     return REPLY_RETRY; // no reply, or one that a server may not give at the end
 }
+
+const char *reply_class_name(ReplyClass reply)
+{
+    switch (reply) {
+    case REPLY_ACCEPTED:
+        return "accepted";
+    case REPLY_RETRY:
+        return "retry";
+    case REPLY_THROTTLED:
+        return "throttled";
+    case REPLY_TERMINAL:
+        return "terminal";
+    case REPLY_BAD_ADDRESS:
+        return "bad_address";
+    case REPLY_CONFIG:
+        return "config";
+    case REPLY_ELSEWHERE:
+        return "elsewhere";
+    }
+    return "";
+}
+
+bool reply_class_from_name(Str name, ReplyClass *ret)
+{
+    for (ReplyClass reply = REPLY_ACCEPTED; reply <= REPLY_ELSEWHERE; reply++) {
+        if (str_eq(name, str_from(reply_class_name(reply)))) {
+            *ret = reply;
+            return true;
+        }
+    }
+    return false;
+}

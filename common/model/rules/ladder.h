@@ -65,5 +65,9 @@ typedef enum ReplyClass {
     REPLY_ELSEWHERE,   // terminal at this vendor only: another one may take it
 } ReplyClass;
 
+// "bad_address" ...: in the ledger (but "accepted", which is none there) and in definitions.
+const char *reply_class_name(ReplyClass reply);
+bool reply_class_from_name(Str name, ReplyClass *ret);
+
 // enhanced: "4.2.2" or empty. Source: RFC 5321 4.2, RFC 3463.
 ReplyClass reply_classify(int smtp_code, Str enhanced);

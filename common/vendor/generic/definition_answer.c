@@ -2,8 +2,6 @@
 // What the answers of a vendor by definition mean: the status first, as at every vendor, then the
 // definition's table of statuses, then its table of codes, unless the status left it unknown. Only
 // a 2xx is ever accepted.
-#include <string.h>
-
 #include "common/base/json_scan.h"
 #include "common/vendor/generic/definition_parts.h"
 #include "common/vendor/vendor_read.h"
@@ -98,28 +96,11 @@ bool definition_take_pointer(
 
 static bool read_class(const char *name, ReplyRow *ret)
 {
-    static const struct {
-        const char *name;
-        SendState state;
-        ReplyClass reply;
-    } classes[] = {
-        {"accepted", SEND_ANSWERED, REPLY_ACCEPTED},
-        {"retry", SEND_ANSWERED, REPLY_RETRY},
-        {"throttled", SEND_ANSWERED, REPLY_THROTTLED},
-        {"elsewhere", SEND_ANSWERED, REPLY_ELSEWHERE},
-        {"config", SEND_ANSWERED, REPLY_CONFIG},
-        {"bad_address", SEND_ANSWERED, REPLY_BAD_ADDRESS},
-        {"terminal", SEND_ANSWERED, REPLY_TERMINAL},
-        {"unknown", SEND_UNKNOWN, REPLY_RETRY},
-    };
-    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
-        if (name != NULL && strcmp(name, classes[i].name) == 0) {
-            ret->state = classes[i].state;
-            ret->reply = classes[i].reply;
-            return true;
-        }
-    }
-    return false;
+    Str word = str_from(name);
+    bool unknown = str_eq(word, STR("unknown"));
+    ret->state = unknown ? SEND_UNKNOWN : SEND_ANSWERED;
+    ret->reply = REPLY_RETRY;
+    return unknown || reply_class_from_name(word, &ret->reply);
 }
 
 static bool class_fault(const char *place, Error *err)

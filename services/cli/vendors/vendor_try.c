@@ -41,12 +41,7 @@ static void print_request(const VendorRequest *request)
 
 static const char *class_of(const SendResult *result)
 {
-    static const char *const names[] = {
-        [REPLY_ACCEPTED] = "accepted",       [REPLY_RETRY] = "retry",
-        [REPLY_THROTTLED] = "throttled",     [REPLY_TERMINAL] = "terminal",
-        [REPLY_BAD_ADDRESS] = "bad_address", [REPLY_CONFIG] = "config",
-        [REPLY_ELSEWHERE] = "elsewhere"};
-    return result->state == SEND_UNKNOWN ? "unknown" : names[result->reply];
+    return result->state == SEND_UNKNOWN ? "unknown" : reply_class_name(result->reply);
 }
 
 static void print_answer(

@@ -230,6 +230,19 @@ static void a_ladder_of_a_request_has_bounds(void **state)
     assert_int_equal(ladder.count, LADDER_MAX);
 }
 
+static void each_class_of_a_reply_has_a_name_that_is_read_back(void **state)
+{
+    (void)state;
+    ReplyClass read = REPLY_ACCEPTED;
+    for (ReplyClass reply = REPLY_ACCEPTED; reply <= REPLY_ELSEWHERE; reply++) {
+        assert_true(reply_class_from_name(str_from(reply_class_name(reply)), &read));
+        assert_int_equal(read, reply);
+    }
+    assert_string_equal(reply_class_name(REPLY_BAD_ADDRESS), "bad_address");
+    assert_false(reply_class_from_name(STR("unknown"), &read));
+    assert_false(reply_class_from_name(STR_EMPTY, &read));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +256,7 @@ int main(void)
         cmocka_unit_test(replies_are_distinguished),
         cmocka_unit_test(a_request_may_have_a_ladder_of_its_own),
         cmocka_unit_test(a_ladder_of_a_request_has_bounds),
+        cmocka_unit_test(each_class_of_a_reply_has_a_name_that_is_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
