@@ -66,17 +66,13 @@ typedef struct Shadow {
 
 // ---- the route ----
 
-static bool read_account(Cli *cli, ApiClient *client, Target *target, const char *name, Error *err)
+static bool read_account(
+    Cli *cli, const json_t *credentials, Target *target, const char *name, Error *err)
 {
-    ApiAnswer answer = {0};
-    const char *path = "/v1/credentials?limit=1000";
-    if (!api_client_ask(client, "GET", path, NULL, &answer, err)) {
-        return false;
-    }
     size_t i = 0;
     json_t *entry = NULL;
     const json_t *found = NULL;
-    json_array_foreach(json_object_get(answer.json, "data"), i, entry)
+    json_array_foreach(credentials, i, entry)
     {
         bool fits = strcmp(api_client_text(entry, "vendor", ""), target->vendor) == 0 &&
                     (name[0] != '\0' ? strcmp(api_client_text(entry, "name", ""), name) == 0
@@ -113,7 +109,7 @@ static bool read_account(Cli *cli, ApiClient *client, Target *target, const char
                                 target->vendor, name[0] != '\0' ? " " : " that is active", name);
 }
 
-static bool read_target(Shadow *shadow, ApiClient *client, const json_t *vendor, Error *err)
+static bool read_target(Shadow *shadow, const json_t *credentials, const json_t *vendor, Error *err)
 {
     const VendorApi *api = vendor_find(str_from(api_client_text(vendor, "vendor", "")));
     if (api == NULL) {
@@ -126,7 +122,7 @@ static bool read_target(Shadow *shadow, ApiClient *client, const json_t *vendor,
     target->reasons = map_new(free);
     target->shown = json_array();
     return read_account(
-        shadow->cli, client, target,
+        shadow->cli, credentials, target,
         arena_cstr(shadow->cli->arena, str_from(api_client_text(vendor, "credential", ""))), err);
 }
 
@@ -143,11 +139,12 @@ static bool read_route(Shadow *shadow, ApiClient *client, Error *err)
         return false;
     }
     json_t *vendors = json_deep_copy(json_object_get(answer.json, "vendors"));
-    bool ok = true;
+    bool ok = api_client_ask(client, "GET", "/v1/credentials?limit=1000", NULL, &answer, err);
+    const json_t *credentials = json_object_get(answer.json, "data");
     json_array_foreach(vendors, i, vendor)
     {
         ok = ok && shadow->target_count < ROUTE_VENDORS_MAX &&
-             read_target(shadow, client, vendor, err);
+             read_target(shadow, credentials, vendor, err);
     }
     json_decref(vendors);
     return ok &&
