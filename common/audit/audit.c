@@ -31,6 +31,7 @@ static bool read_sources(Audit *audit, Error *err)
            audit_read_digests(audit, err) &&
            audit_read_stage(audit, "REQUEST", position_of, &at, err) &&
            audit_read_stage(audit, "RENDERED", NULL, NULL, err) && audit_read_ledger(audit, err) &&
+           audit_read_stage(audit, "FEED", NULL, NULL, err) &&
            audit_read_stage(audit, "STATUS", position_of, &at, err) &&
            audit_read_stage(audit, "DEAD", NULL, NULL, err) && audit_read_history(audit, err) &&
            audit_read_attempts(audit, err);

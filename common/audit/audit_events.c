@@ -5,6 +5,7 @@
 #include "common/model/enums.h"
 #include "stentor/v1/dead.pb-c.h"
 #include "stentor/v1/deferred.pb-c.h"
+#include "stentor/v1/feed.pb-c.h"
 #include "stentor/v1/rendered.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
@@ -199,6 +200,17 @@ static const Stentor__V1__Meta *meta_inside(
     return NULL;
 }
 
+static void see_item(const Seeing *seeing)
+{
+    const Stentor__V1__FeedEvent *event =
+        unpack(seeing, &stentor__v1__feed_event__descriptor, seeing->message->payload);
+    bool item = event != NULL && event->part_case == STENTOR__V1__FEED_EVENT__PART_ITEM;
+    AuditEntry *entry = item ? entry_of(seeing, event->meta) : NULL;
+    if (entry != NULL) {
+        entry->seen |= SEEN_ITEM;
+    }
+}
+
 static uint64_t bits_of_letter(const Stentor__V1__DeadLetter *letter)
 {
     Str stream = str_from(letter->stream);
@@ -245,6 +257,8 @@ void audit_event(
         see_status(&seeing);
     } else if (str_eq(stream, STR("DEFERRED"))) {
         see_deferred(&seeing);
+    } else if (str_eq(stream, STR("FEED"))) {
+        see_item(&seeing);
     } else if (str_eq(stream, STR("DEAD"))) {
         see_dead(&seeing);
     }

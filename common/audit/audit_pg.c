@@ -192,11 +192,11 @@ bool audit_read_digests(Audit *audit, Error *err)
 
 // ---- the ledger ----
 
-static void see_outcome(AuditEntry *entry, Str state, uint32_t bit, bool by_vendor)
+static void see_outcome(AuditEntry *entry, Str state, uint32_t bit, bool by_vendor, bool by_inapp)
 {
     entry->ledger_reported |= by_vendor ? bit : 0;
     if (str_eq(state, STR("sent"))) {
-        entry->seen |= SEEN_LEDGER_SENT;
+        entry->seen |= SEEN_LEDGER_SENT | (by_inapp ? SEEN_LEDGER_INAPP : 0);
         entry->ledger_sent = (uint8_t)(entry->ledger_sent + (entry->ledger_sent < UINT8_MAX));
     } else if (str_eq(state, STR("failed"))) {
         entry->seen |= SEEN_LEDGER_FAILED | (by_vendor ? 0 : SEEN_DECIDED);
@@ -222,7 +222,7 @@ static void see_ledger(Audit *audit, const PGresult *res, int row)
     } else if (str_eq(state, STR("parked"))) {
         entry->seen |= SEEN_PARKED;
     } else {
-        see_outcome(entry, state, bit, db_get_int(res, row, 7) != 0);
+        see_outcome(entry, state, bit, db_get_int(res, row, 7) != 0, db_get_int(res, row, 9) != 0);
     }
 }
 

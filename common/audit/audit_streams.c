@@ -213,6 +213,7 @@ static void note_age(Audit *audit, const char *stage, const StreamFacts *facts)
                       : strcmp(stage, "RENDERED") == 0 ? &audit->ages.rendered_us
                       : strcmp(stage, "DEFERRED") == 0 ? &audit->ages.deferred_us
                       : strcmp(stage, "STATUS") == 0   ? &audit->ages.status_us
+                      : strcmp(stage, "FEED") == 0     ? &audit->ages.feed_us
                                                        : NULL;
     if (age_us != NULL && limit_us > *age_us) {
         *age_us = limit_us;

@@ -50,6 +50,8 @@
 #define SEEN_H_ENDED          (SEEN_S_ENDED << 8)
 #define SEEN_S_REACHED        (UINT64_C(0x1f) << 32)
 #define SEEN_H_REACHED        (SEEN_S_REACHED << 8)
+#define SEEN_LEDGER_INAPP     (UINT64_C(1) << 45) // ledger: sent by the vendor `inapp`, so FEED stored its item
+#define SEEN_ITEM             (UINT64_C(1) << 46) // FEED: the item
 // clang-format on
 
 // Attempts are masks: bit n is attempt n, bit 31 stands for the 31st and all later ones.

@@ -157,6 +157,12 @@ static unsigned missing_status(const AuditEntry *e, const AuditAges *ages)
     return first || (wanted & ~e->reported) != 0 || decided || reached ? MISSING_STATUS : 0;
 }
 
+static unsigned missing_feed(const AuditEntry *e, const AuditAges *ages)
+{
+    bool lacks = has(e, SEEN_LEDGER_INAPP) && !has(e, SEEN_ITEM) && !aged(e, ages->feed_us);
+    return lacks ? MISSING_FEED : 0;
+}
+
 static RetentionClass class_of(const AuditEntry *e)
 {
     char id[AUDIT_ID_SIZE];
@@ -212,7 +218,7 @@ AuditVerdict audit_classify(const AuditEntry *entry, const AuditAges *ages, int6
     verdict.state = state_of(entry);
     bool needs_no_accept = has(entry, SEEN_ACCEPTED | SEEN_DIGEST) || aged(entry, ages->accept_us);
     verdict.missing =
-        (uint16_t)((needs_no_accept ? 0 : MISSING_ACCEPT) | missing_request(entry, ages) | missing_retry(entry, ages) | missing_rendered(entry, ages) | missing_ledger(entry, ages) | missing_status(entry, ages) | missing_history(entry, ages));
+        (uint16_t)((needs_no_accept ? 0 : MISSING_ACCEPT) | missing_request(entry, ages) | missing_retry(entry, ages) | missing_rendered(entry, ages) | missing_ledger(entry, ages) | missing_status(entry, ages) | missing_history(entry, ages) | missing_feed(entry, ages));
     verdict.unknown = has(entry, SEEN_STALE | SEEN_PARKED | SEEN_RESENT | SEEN_DEAD_UNKNOWN);
     bool twice = has(entry, SEEN_S_TWICE) || entry->ledger_sent > 1 + entry->resends;
     verdict.doubled = twice && !verdict.unknown;
@@ -235,7 +241,7 @@ AuditRemedy audit_remedy(const AuditEntry *e, uint16_t missing)
         return abandoned && has(e, SEEN_ACCEPTED) ? REMEDY_DRIVE : REMEDY_NONE;
     }
     const unsigned drivable = MISSING_REQUEST | MISSING_DEFERRED | MISSING_DUE | MISSING_RENDERED |
-                              MISSING_LEDGER | MISSING_STATUS;
+                              MISSING_LEDGER | MISSING_STATUS | MISSING_FEED;
     bool said_sent = was_sent(e) && !has(e, SEEN_LEDGER_SENT);
     bool said_parked = has(e, SEEN_S_FAILED_LATE | SEEN_DEAD_UNKNOWN) && e->ledger == 0;
     if ((tried(e) & ~e->ledger) != 0 || said_sent || said_parked) {
@@ -266,6 +272,8 @@ const char *audit_missing_name(AuditMissing one)
         return "STATUS";
     case MISSING_HISTORY:
         return "history";
+    case MISSING_FEED:
+        return "FEED";
     }
     return "";
 }

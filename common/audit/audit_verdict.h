@@ -28,8 +28,9 @@ typedef enum AuditMissing {
     MISSING_LEDGER = 32,
     MISSING_STATUS = 64,
     MISSING_HISTORY = 128,
+    MISSING_FEED = 256,
 } AuditMissing;
-enum { MISSING_KINDS = 8 };
+enum { MISSING_KINDS = 9 };
 
 // What --repair can do about it.
 typedef enum AuditRemedy {
@@ -47,6 +48,7 @@ typedef struct AuditAges {
     int64_t deferred_us;
     int64_t rendered_us;
     int64_t status_us;
+    int64_t feed_us;
     // The same of rows of Postgres that retention drops; of history by class.
     int64_t accept_us;
     int64_t ledger_us;

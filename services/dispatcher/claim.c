@@ -201,6 +201,38 @@ static void recheck_conflict(Job *job)
     outcomes_settle(job, &err);
 }
 
+static void on_item_stored(void *ctx, Mail *mail, const SendResult *result)
+{
+    (void)mail;
+    Job *job = ctx;
+    if (result->reply == REPLY_RETRY) {
+        outcomes_redeliver(job, REDELIVER_RACE_MS);
+    } else {
+        outcomes_publish(job);
+    }
+}
+
+// A NATS store that was restored may lack an item that the ledger calls sent. It is stored again,
+// and is no second one (vendor/inapp/inapp_vendor.h). false: it is none, or is not to be shown any
+// more.
+static bool store_again(Job *job)
+{
+    const Dispatcher *dispatcher = job->owner;
+    bool item = job->row.state == LEDGER_SENT && str_eq(job->row.vendor, STR(ROUTING_INAPP)) &&
+                !job->decided && job->mail.message.len > 0 && dispatcher->parts.vendors != NULL;
+    const VendorPlace *place =
+        item
+            ? vendors_place(dispatcher->parts.vendors, job->key->tenant, job->row.vendor, STR_EMPTY)
+            : NULL;
+    if (place == NULL) {
+        return false;
+    }
+    job->mail.on_done = on_item_stored;
+    job->mail.ctx = job;
+    vendor_of(place)->send(vendor_of(place)->self, &job->mail);
+    return true;
+}
+
 // The ledger has an outcome already: nothing is sent. It is published once more, because a crash
 // may have come between its commit and its publication.
 static void repeat(Job *job)
@@ -217,7 +249,7 @@ static void repeat(Job *job)
     found->attempt = conflict->attempt;
     job->row = conflict->row;
     job->row_key = found;
-    if (outcomes_move(job, JOB_RECORDED)) {
+    if (outcomes_move(job, JOB_RECORDED) && !store_again(job)) {
         outcomes_publish(job);
     }
 }

@@ -35,8 +35,8 @@ static void see_once(const char *stream, Str payload)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const streams[] = {
-        "REQUEST_NORMAL", "RENDERED_NORMAL", "DEFERRED", "STATUS", "DEAD"};
+    static const char *const streams[] = {"REQUEST_NORMAL", "RENDERED_NORMAL", "DEFERRED",
+                                          "FEED",           "STATUS",          "DEAD"};
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
         see_once(streams[i], str_of(data, size));
     }

@@ -10,6 +10,7 @@
 #include "common/audit/audit_events.h"
 #include "stentor/v1/dead.pb-c.h"
 #include "stentor/v1/deferred.pb-c.h"
+#include "stentor/v1/feed.pb-c.h"
 #include "stentor/v1/rendered.pb-c.h"
 #include "tests/unit/common/history/history_events.h"
 
@@ -163,6 +164,27 @@ static void only_two_attempts_of_one_life_are_sent_twice(void **state)
     assert_true(entry(f)->seen & SEEN_S_TWICE);
 }
 
+static void an_item_is_seen_and_what_was_done_with_it_is_not(void **state)
+{
+    Fixture *f = *state;
+    Stentor__V1__FeedItem item;
+    Stentor__V1__FeedState read;
+    Stentor__V1__FeedEvent event;
+    stentor__v1__feed_item__init(&item);
+    stentor__v1__feed_state__init(&read);
+    stentor__v1__feed_event__init(&event);
+    event.meta = event_meta(f->arena, NTF_ID, AT(0));
+    event.part_case = STENTOR__V1__FEED_EVENT__PART_STATE;
+    event.state = &read;
+    see(f, "FEED", &event.base, 1);
+    assert_null(entry(f));
+    event.part_case = STENTOR__V1__FEED_EVENT__PART_ITEM;
+    event.item = &item;
+    see(f, "FEED", &event.base, 2);
+    assert_int_equal(entry(f)->seen, SEEN_ITEM);
+    assert_int_equal(entry(f)->moved_us, AT(5));
+}
+
 static Stentor__V1__DeadLetter *letter_new(
     Fixture *f, const char *stage, const char *stream, const char *reason,
     const ProtobufCMessage *inside)
@@ -203,8 +225,8 @@ static void a_dead_letter_speaks_of_the_event_in_it(void **state)
 static void what_cannot_be_read_is_passed_over(void **state)
 {
     Fixture *f = *state;
-    static const char *const streams[] = {"REQUEST_LOW", "RENDERED_LOW", "DEFERRED",
-                                          "STATUS",      "DEAD",         "INBOUND"};
+    static const char *const streams[] = {"REQUEST_LOW", "RENDERED_LOW", "DEFERRED", "STATUS",
+                                          "DEAD",        "FEED",         "INBOUND"};
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
         see_bytes(f, streams[i], STR("\xff\xff\xff"), 1);
         see_bytes(f, streams[i], STR_EMPTY, 1);
@@ -227,6 +249,8 @@ int main(void)
             a_callbacks_failure_is_an_end_and_says_nothing_of_how_far_it_came, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             only_two_attempts_of_one_life_are_sent_twice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_item_is_seen_and_what_was_done_with_it_is_not, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_dead_letter_speaks_of_the_event_in_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_is_passed_over, set_up, tear_down),
     };

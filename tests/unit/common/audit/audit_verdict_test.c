@@ -31,6 +31,7 @@ static AuditVerdict judge(const AuditEntry *entry)
         .deferred_us = NOW_US - 720 * HOUR_US,
         .rendered_us = NOW_US - 72 * HOUR_US,
         .status_us = NOW_US - 720 * HOUR_US,
+        .feed_us = NOW_US - 9600 * HOUR_US,
     };
     return audit_classify(entry, &ages, NOW_US - HOUR_US / 60);
 }
@@ -78,6 +79,9 @@ static const Case whole[] = {
     {"a callback's failure is none of ours", {.seen = SEEN_S_ENDED | SEEN_H_ROW | SEEN_H_ENDED | SEEN_H_FAILED}, AUDIT_NONE, 0, false, false},
     {"nothing of ours", {.seen = SEEN_S_DELIVERED | SEEN_H_ROW | SEEN_S_DELIVERED << 8}, AUDIT_NONE, 0, false, false},
     {"sent", {.seen = QUEUED | SENT, BY_VENDOR(A1)}, AUDIT_SENT, 0, false, false},
+    {"sent to an inbox", {.seen = QUEUED | SENT | SEEN_LEDGER_INAPP | SEEN_ITEM, BY_VENDOR(A1)}, AUDIT_SENT, 0, false, false},
+    {"an item that FEED has, and whose outcome is not committed yet",
+     {.seen = QUEUED | SEEN_RENDERED_WAITING | SEEN_HELD | SEEN_ITEM, .rendered = A1, .ledger = A1}, AUDIT_IN_FLIGHT, 0, false, false},
     {"sent, and clicked", {.seen = QUEUED | SENT | SEEN_S_CLICKED | SEEN_S_CLICKED << 8, BY_VENDOR(A1)}, AUDIT_SENT, 0, false, false},
     {"sent at the second attempt",
      {.seen = QUEUED | SENT, BY_VENDOR(A1 | A2), .ledger_put_off = A1, .deferred = A2}, AUDIT_SENT, 0, false, false},
@@ -160,6 +164,7 @@ static const Case broken[] = {
     {"status failed of the dispatcher's decision",
      {.seen = QUEUED | SEEN_LEDGER_FAILED | SEEN_DECIDED, .rendered = A1, .ledger = A1}, AUDIT_FAILED, MISSING_STATUS, false, false},
     {"status delivered", {.seen = QUEUED | SENT | SEEN_S_DELIVERED << 8, BY_VENDOR(A1)}, AUDIT_SENT, MISSING_STATUS, false, false},
+    {"item of an inbox", {.seen = QUEUED | SENT | SEEN_LEDGER_INAPP, BY_VENDOR(A1)}, AUDIT_SENT, MISSING_FEED, false, false},
     {"history row",
      {.seen = (QUEUED | SENT) & ~(SEEN_H_ROW | SEEN_H_QUEUED | SEEN_H_SENT), BY_VENDOR(A1)}, AUDIT_SENT, MISSING_HISTORY, false, false},
     {"history's attempt", {.seen = QUEUED | SENT, .rendered = A1, .ledger = A1, .ledger_reported = A1, .reported = A1}, AUDIT_SENT, MISSING_HISTORY, false, false},
@@ -219,6 +224,11 @@ static void age_takes_the_rendered_after_three_days_and_the_rest_after_thirty(vo
     old.entry.attempts = 0;
     old.missing = MISSING_HISTORY;
     check(&old, 721);
+    old.entry.seen |= SEEN_LEDGER_INAPP;
+    old.missing = MISSING_HISTORY | MISSING_FEED;
+    check(&old, 721);
+    old.missing = MISSING_HISTORY;
+    check(&old, 9601);
 }
 
 // ---- what can be done ----
@@ -272,6 +282,7 @@ static void known_outcomes_and_untried_attempts_are_driven_again(void **state)
         {.seen = SCHEDULED, .deferred = 1},
         {.seen = QUEUED, BY_VENDOR(A1), .ledger_put_off = A1, .deferred = A2},
         {.seen = QUEUED | SEEN_STALE, .ledger = A1},
+        {.seen = QUEUED | SENT | SEEN_LEDGER_INAPP, BY_VENDOR(A1)},
     };
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         assert_int_equal(remedy(entries[i]), REMEDY_DRIVE);
