@@ -231,14 +231,22 @@ class Postgres(Process):
 
     def end_orphans(self):
         """Processes that outlive their postmaster let no other one start. Most end when they notice; one that waits for a lock
-        whose holder was killed never does. Each stands in the data folder. True: there are none."""
+        whose holder was killed never does. Each stands in the data folder. True: there are none, and their shared memory is gone too:
+        a machine has 4,096 segments."""
         orphans, data = 0, os.path.realpath(self.data)
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if os.readlink(process / "cwd") == data:
                     os.kill(int(process.name), signal.SIGKILL)
                     orphans += 1
+        if orphans == 0:
+            self.remove_segment()
         return orphans == 0
+
+    def remove_segment(self):
+        with contextlib.suppress(OSError, IndexError):  # it ended in order, or never started
+            segment = (self.data / "postmaster.pid").read_text().splitlines()[6].split()[1]
+            subprocess.run(["ipcrm", "-m", segment], stderr=subprocess.DEVNULL)
 
     def url(self, role="postgres", database="stentor"):
         return f"host=127.0.0.1 port={self.port} dbname={database} user={role}"
