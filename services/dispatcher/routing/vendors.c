@@ -279,13 +279,21 @@ void vendor_endpoint_tell(
     }
 }
 
+// A recipient's own address named the host: that of one who names a host that is not there would
+// make the pushes of all others wait.
+static bool is_unreached_host(const VendorPlace *place, const SendResult *result)
+{
+    return place->api != NULL && place->api->base_url == NULL && result->state == SEND_UNSENT;
+}
+
 void vendor_tell(VendorPlace *place, const SendResult *result, int64_t begun_us)
 {
     int64_t now_us = clock_now_us();
     double chance = (double)(now_us % 1000) / 1000.0;
     // One dead endpoint, or one that throttles, says nothing of the others.
     bool alone = place->api != NULL && place->api->endpoint;
-    bool silent = result->waited || result->of_recipient || alone;
+    bool silent =
+        result->waited || result->of_recipient || alone || is_unreached_host(place, result);
     BreakerResult said = silent ? BREAKER_NOTHING : breaker_result(result);
     BreakerMove move = breaker_tell(&place->breaker, said, begun_us, chance, now_us);
     vendors_end_right(place);

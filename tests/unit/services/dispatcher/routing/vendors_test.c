@@ -118,13 +118,15 @@ static void put_named(
     entry.reference = text("env:VENDORS_TEST_SECRET");
     entry.state = state;
     entry.changed_at_us = changed_at_us;
-    Stentor__V1__VendorSetting domain;
-    stentor__v1__vendor_setting__init(&domain);
-    domain.name = text("domain");
-    domain.value = text("mg.acme.test");
-    Stentor__V1__VendorSetting *settings[] = {&domain};
+    Stentor__V1__VendorSetting setting;
+    stentor__v1__vendor_setting__init(&setting);
+    bool mailgun = strcmp(vendor, "mailgun") == 0;
+    bool webpush = strcmp(vendor, "webpush") == 0;
+    setting.name = text(mailgun ? "domain" : "subject");
+    setting.value = text(mailgun ? "mg.acme.test" : "mailto:operator@acme.test");
+    Stentor__V1__VendorSetting *settings[] = {&setting};
     entry.settings = settings;
-    entry.n_settings = strcmp(vendor, "mailgun") == 0 ? 1 : 0;
+    entry.n_settings = mailgun || webpush ? 1 : 0;
     const char *key = arena_printf(stage->arena, "%s.%s", vendor, name);
     put(stage, "credential", "acme", key, &entry.base);
 }
@@ -379,6 +381,22 @@ static void what_never_had_its_turn_says_nothing_about_the_vendor(void **state)
     assert_true(vendor_is_up(postmark, clock_now_us()));
 }
 
+static void a_host_that_an_address_names_and_that_is_not_there_says_nothing_about_the_others(
+    void **state)
+{
+    Stage *stage = *state;
+    put_credential(stage, "webpush");
+    VendorPlace *place = vendors_place(stage->vendors, STR("acme"), STR("webpush"), STR("main"));
+    assert_non_null(place);
+    fail_times(stage, place, 2 * BREAKER_IN_ROW);
+    assert_true(vendor_is_closed(place));
+    SendResult failing = {.state = SEND_ANSWERED, .reply = REPLY_RETRY, .code = STR("503")};
+    for (int i = 0; i < 2 * BREAKER_IN_ROW; i++) {
+        vendor_tell(place, &failing, clock_now_us());
+    }
+    assert_false(vendor_is_closed(place));
+}
+
 static void what_another_replica_found_counts_here(void **state)
 {
     Stage *stage = *state;
@@ -614,6 +632,7 @@ int main(void)
         ON_STAGE(a_probe_that_is_given_back_is_due_again),
         ON_STAGE(a_credential_that_is_refused_at_once_gives_way_to_the_one_before),
         ON_STAGE(what_never_had_its_turn_says_nothing_about_the_vendor),
+        ON_STAGE(a_host_that_an_address_names_and_that_is_not_there_says_nothing_about_the_others),
         ON_STAGE(what_another_replica_found_counts_here),
         ON_STAGE(that_a_vendor_is_degraded_no_more_closes_no_breaker),
         ON_STAGE(a_degraded_vendor_goes_last_where_the_route_falls_back_on_it),
