@@ -399,7 +399,8 @@ static void build_parts(Gateway *g, const TenantMembers *members)
     g->keyring = keyring_new(pool, service_master_key(g->service), &(KeyringOptions){0});
     g->wait = people_wait_new(pool);
     g->audit = audit_log_new(bus);
-    g->reply_releases = reply_releases_new(bus, g->audit, service_metrics(g->service));
+    g->reply_releases = reply_releases_new(
+        bus, g->audit, service_master_key(g->service), service_metrics(g->service));
     g->tenant_events = tenant_events_new(
         bus, service_master_key(g->service), members, service_metrics(g->service));
 }

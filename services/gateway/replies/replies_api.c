@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "common/bus/jetstream/get_message.h"
 #include "common/codec/event.h"
-#include "stentor/v1/reply.pb-c.h"
+#include "common/events/reply_content.h"
 
 // Indexed by the vendor's message id (migrations/dispatcher/0010_answered.sql).
 static const DbStatement ANSWERED = {
@@ -36,26 +36,12 @@ static json_t *time_json(int64_t at_us)
     return json_string(text);
 }
 
-// NULL: it cannot be opened any more.
-static const Stentor__V1__ReplyContent *open_content(
-    const Reading *reading, const Stentor__V1__InboundReply *reply)
-{
-    Str packed;
-    Arena *arena = reading->call->http->arena;
-    Str tenant = str_from(reading->call->tenant);
-    DataKey *key = data_key_for_tenant(reading->replies->master, tenant);
-    bool opened = reply->content != NULL &&
-                  unseal(key, tenant, STR_EMPTY, "reply", reply->content, arena, &packed, NULL);
-    data_key_free(key);
-    return opened ? (const Stentor__V1__ReplyContent *)event_unpack(
-                        &stentor__v1__reply_content__descriptor, packed, arena, NULL)
-                  : NULL;
-}
-
 static json_t *show(
     const Reading *reading, const Stentor__V1__InboundReply *reply, uint64_t sequence)
 {
-    const Stentor__V1__ReplyContent *content = open_content(reading, reply);
+    const ApiCall *call = reading->call;
+    const Stentor__V1__ReplyContent *content = reply_content_open(
+        reading->replies->master, str_from(call->tenant), reply, call->http->arena);
     json_t *object = json_pack(
         "{s:I, s:s, s:s, s:s, s:s}", "sequence", (json_int_t)sequence, "id", reply->meta->event_id,
         "kind", reply->kind, "channel", channel_name((Channel)reply->channel), "vendor",

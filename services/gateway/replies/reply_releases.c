@@ -10,8 +10,8 @@
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
 #include "common/config/config_store.h"
+#include "common/events/reply_content.h"
 #include "services/gateway/suppressions/suppression_note.h"
-#include "stentor/v1/reply.pb-c.h"
 
 #define STAGE "gateway"
 
@@ -20,6 +20,7 @@ enum { BATCH_MAX = 64 };
 struct ReplyReleases {
     Bus *bus;
     AuditLog *audit;
+    MasterKey *master;
     Worker *worker;
     Metric *released;
     void (*on_stopped)(void *ctx);
@@ -31,12 +32,16 @@ typedef struct Item {
     ReplyReleases *releases;
     Delivery *delivery;
     const Stentor__V1__InboundReply *reply;
+    ReplyHashes hashes; // under each of them the number may have an opt-out
+    size_t next;        // the one that is looked at next
     Stentor__V1__Suppression *entry;
     uint64_t replaces;
     char subject[SUBJECT_SIZE];
 } Item;
 
 static char SAID_BY[] = SUPPRESSION_BY_REPLY;
+
+static void look_at_next(Item *item);
 
 // ---- released ----
 
@@ -49,7 +54,11 @@ static void on_stored(void *ctx, const Error *err, uint64_t sequence, bool dupli
         LOG(LOG_INFO, "a reply of START ended an opt-out", log_text("tenant", item->entry->tenant),
             log_text("suppression", item->entry->id));
     }
-    delivery_settle(item->delivery, err);
+    if (err != NULL) {
+        delivery_settle(item->delivery, err);
+    } else {
+        look_at_next(item);
+    }
 }
 
 static ConfigVerdict leave(void *ctx, uint64_t there)
@@ -93,8 +102,12 @@ static void on_entry_read(void *ctx, Str payload, uint64_t sequence, const Error
             ? NULL
             : (Stentor__V1__Suppression *)event_unpack(
                   &stentor__v1__suppression__descriptor, payload, item->delivery->arena, &own);
-    if (err != NULL || own.kind != ERROR_NONE || entry == NULL || !ends(item->reply, entry)) {
-        delivery_settle(item->delivery, err != NULL ? err : own.kind != ERROR_NONE ? &own : NULL);
+    if (err != NULL || own.kind != ERROR_NONE) {
+        delivery_settle(item->delivery, err != NULL ? err : &own);
+        return;
+    }
+    if (entry == NULL || !ends(item->reply, entry)) {
+        look_at_next(item);
         return;
     }
     item->entry = entry;
@@ -104,15 +117,26 @@ static void on_entry_read(void *ctx, Str payload, uint64_t sequence, const Error
     suppression_note_release(item->releases->audit, item->entry, on_noted, item);
 }
 
+static void look_at_next(Item *item)
+{
+    char key[SUPPRESSION_KEY_SIZE];
+    const Stentor__V1__InboundReply *reply = item->reply;
+    if (item->next >= item->hashes.count) {
+        delivery_settle(item->delivery, NULL);
+        return;
+    }
+    suppression_key(key, (Channel)reply->channel, CATEGORY_NONE, item->hashes.hashes[item->next++]);
+    subject_config(item->subject, "suppression", str_from(reply->meta->tenant), str_from(key));
+    config_read(item->releases->bus, item->subject, item->delivery->arena, on_entry_read, item);
+}
+
 static void release(
     ReplyReleases *releases, Delivery *delivery, const Stentor__V1__InboundReply *reply)
 {
-    char key[SUPPRESSION_KEY_SIZE];
     Item *item = arena_zalloc(delivery->arena, sizeof *item);
     *item = (Item){.releases = releases, .delivery = delivery, .reply = reply};
-    suppression_key(key, (Channel)reply->channel, CATEGORY_NONE, reply->address_hash.data);
-    subject_config(item->subject, "suppression", str_from(reply->meta->tenant), str_from(key));
-    config_read(releases->bus, item->subject, delivery->arena, on_entry_read, item);
+    reply_hashes(releases->master, reply, delivery->arena, &item->hashes);
+    look_at_next(item);
 }
 
 // ---- arriving replies ----
@@ -142,11 +166,12 @@ static void on_worker_batch(void *ctx, Delivery **deliveries, size_t count)
 
 // ---- life ----
 
-ReplyReleases *reply_releases_new(Bus *bus, AuditLog *audit, Metrics *metrics)
+ReplyReleases *reply_releases_new(Bus *bus, AuditLog *audit, MasterKey *master, Metrics *metrics)
 {
     ReplyReleases *releases = xcalloc(1, sizeof *releases);
     releases->bus = bus;
     releases->audit = audit;
+    releases->master = master;
     releases->released = metrics_counter(
         metrics, "stentor_gateway_replies_released_total", "",
         "Opt-outs that a reply of START ended");

@@ -17,6 +17,7 @@ from tests.harness.pipeline import TENANT
 from tests.harness.processes import wait_until
 from tests.harness.protobuf import messages
 from tests.harness.vendor_doubles import Callback, phone
+from tests.integration.operating.test_keys_rotation import rotate
 from tests.integration.sending.test_sms import World
 
 NUMBER_ID = "106540352242922"
@@ -192,6 +193,37 @@ def test_a_captured_report_counts_once_for_a_week(world):
         wait_until(lambda: (lambda info: info["num_pending"] + info["num_ack_pending"] == 0)(
             json.loads(world.nats.request(f"$JS.API.CONSUMER.INFO.{stream}.{consumer}"))), 20, f"{stream} being read")
     assert world.nats.stream_info("STATUS")["state"]["last_seq"] == read, "no status again"
+
+
+class Rotated:
+    """Two who stopped, and a recipient who wrote, before the hash key was rotated."""
+
+    def __init__(self, world):
+        self.number, self.other, self.address = world.number(), world.number(), world.number()
+        for stopping in (self.number, self.other):
+            twilio(world, stopping, "STOP")
+            stopped(world, stopping)
+        status, _, body = world.pipeline.post({"name": "Zoe", "addresses": [{"channel": "sms", "address": self.address}]}, path="/v1/recipients")
+        assert status == 201, body
+        self.recipient, self.start = body["id"], last(world)
+        twilio(world, self.address, "written before")
+        come(world, self.start)
+        rotate(world.pipeline, "hash")
+
+
+@pytest.fixture(scope="module")
+def rotated(world):
+    return Rotated(world)
+
+
+def test_start_ends_what_stop_made_before_a_rotation_of_the_hash_key(world, rotated):
+    number = rotated.number
+    assert suppressed(world, number)
+    twilio(world, number, "STOP")  # once more, under the key of now
+    wait_until(lambda: len(json.loads(world.cli("suppress", "list", "--address", number, "--channel", "sms", "--json"))) == 2, 20, "both opt-outs")
+    twilio(world, number, "START")
+    stopped(world, number, False)
+    assert suppressed(world, rotated.other), "another's stays"
 
 
 def test_who_may_read_them(world):
