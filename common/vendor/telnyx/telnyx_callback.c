@@ -10,10 +10,16 @@
 #include "common/vendor/callback_list.h"
 #include "common/vendor/callback_proof.h"
 #include "common/vendor/callback_read.h"
-#include "common/vendor/reply_words.h"
+#include "common/vendor/telnyx/telnyx.h"
 #include "common/vendor/vendor_build.h"
 
-enum { BODY_MAX = 262144, KEY_BYTES = 32, SIGNATURE_BYTES = 64 };
+enum {
+    BODY_MAX = 262144,
+    KEY_BYTES = 32,
+    SIGNATURE_BYTES = 64,
+    REPLY_TEXT_MAX = 4096,
+    REPLY_NAME_MAX = 64,
+};
 
 static const char *const READS[] = {"telnyx-signature-ed25519", "telnyx-timestamp", NULL};
 
@@ -142,19 +148,21 @@ static Str phone_of(const json_t *party, Arena *arena)
 // What a recipient wrote to a sender of ours.
 static void read_reply(const json_t *message, int64_t at_us, Arena *arena, CallbackBatch *ret)
 {
-    Str from = phone_of(json_object_get(message, "from"), arena);
-    if (from.len == 0 || reply_word(callback_text(message, "text")) != REPLY_WORD_STOP) {
-        ret->ignored++;
-        return;
-    }
-    ret->events[ret->count++] = (CallbackEvent){
-        .message_id = callback_id(message, "id"),
-        .suppress = SUPPRESSION_OPT_OUT,
-        .email = from,
-        .reason_code = "",
-        .text = STR("the recipient replied STOP"),
-        .at_us = at_us,
+    const json_t *to = json_array_get(json_object_get(message, "to"), 0);
+    const json_t *file = json_array_get(json_object_get(message, "media"), 0);
+    Str media = callback_plain(callback_text(file, "content_type"), REPLY_NAME_MAX);
+    Str text = callback_text(message, "text");
+    CallbackReply *reply = arena_zalloc(arena, sizeof *reply);
+    *reply = (CallbackReply){
+        .word = reply_word(text),
+        .to = callback_plain(callback_text(to, "phone_number"), REPLY_NAME_MAX),
+        .text = callback_cut(text, REPLY_TEXT_MAX),
+        .kind = media.len > 0 ? media : STR("text"),
+        .answers = STR_EMPTY,
     };
+    ret->events[ret->count++] = callback_reply(
+        reply, phone_of(json_object_get(message, "from"), arena), callback_id(message, "id"), at_us,
+        STR_EMPTY);
 }
 
 static Str status_word(Str status)

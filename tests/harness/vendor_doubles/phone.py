@@ -229,9 +229,12 @@ def telnyx_reported(signer, mail, kind, fields):
     return telnyx_signed(signer, telnyx_event(event, payload, fields))
 
 
-def telnyx_reply(signer, number, text):
+def telnyx_reply(signer, number, text, **fields):
     """What Telnyx posts to the profile's URL when a recipient writes to a sender."""
-    return telnyx_signed(signer, telnyx_event("message.received", {"id": str(uuid.uuid4()), "direction": "inbound", "from": {"phone_number": number}, "text": text}, {}))
+    payload = {"record_type": "message", "id": str(uuid.uuid4()), "direction": "inbound", "type": "SMS", "from": {"phone_number": number, "carrier": "", "line_type": ""},
+               "to": [{"phone_number": "+15005550007", "carrier": "", "line_type": "", "status": "webhook_delivered"}], "cc": [], "text": text, "media": [],
+               "errors": [], "parts": 1}
+    return telnyx_signed(signer, telnyx_event("message.received", payload, fields))
 
 
 # ---- WhatsApp by Meta ----

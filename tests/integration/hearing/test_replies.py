@@ -30,9 +30,9 @@ def world():
         words = made.pipeline.folder / "code.txt"
         words.write_text("{{name}}, your code is 4711.")
         made.cli("template", "put", "code", "--channel", "sms", "--text", words)
-        made.twilio, made.vonage = made.vendor("twilio"), made.vendor("vonage")
+        made.twilio, made.vonage, made.telnyx = made.vendor("twilio"), made.vendor("vonage"), made.vendor("telnyx")
         made.meta = made.vendor("meta", inbound=("--number", NUMBER_ID))
-        made.urls = {name: made.public_url + made.cli("inbound", "url", name).strip() for name in ("twilio", "vonage", "meta")}
+        made.urls = {name: made.public_url + made.cli("inbound", "url", name).strip() for name in ("twilio", "vonage", "telnyx", "meta")}
         made.nats = NatsClient(made.pipeline.nats.port)
         made.accepted()
         yield made
@@ -49,6 +49,12 @@ def twilio(world, number, text, **fields):
 def vonage(world, number, text, **fields):
     made = Callback(*phone.vonage_reply(world.vonage.signer, number, text, **fields))
     assert world.call(world.urls["vonage"], made)[0] == 200
+    return made
+
+
+def telnyx(world, number, text, **fields):
+    made = Callback(*phone.telnyx_reply(world.telnyx.signer, number, text, **fields))
+    assert world.call(world.urls["telnyx"], made)[0] == 200
     return made
 
 
@@ -138,6 +144,22 @@ def test_vonages_replies_are_heard_too(world):
     assert [one["kind"] for one in replies(world, before)["data"]] == ["message", "stop"]
     vonage(world, number, "unstop")
     stopped(world, number, False)
+
+
+def test_telnyxs_replies_are_heard_too(world):
+    number, before = world.number(), last(world)
+    again = "0e0e0e0e-0000-4000-8000-000000000001"
+    telnyx(world, number, "Danke", id=again)
+    reply, = come(world, before)
+    assert (reply["kind"], reply["channel"], reply["vendor"], reply["from"], reply["to"], reply["text"], reply["vendor_message_id"]) == (
+        "message", "sms", "telnyx", number, "+15005550007", "Danke", again)
+    telnyx(world, number, "Danke", id=again)  # signed at another time, of another event's id
+    telnyx(world, number, "Hilfe")
+    telnyx(world, number, "Abmelden")
+    stopped(world, number)
+    telnyx(world, number, "START")
+    stopped(world, number, False)
+    assert [one["kind"] for one in replies(world, before)["data"]] == ["message", "help", "stop", "start"], "the same message is one reply"
 
 
 def test_a_reply_names_the_notification_that_it_answers(world):

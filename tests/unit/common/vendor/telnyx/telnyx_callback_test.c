@@ -114,10 +114,12 @@ static void an_event_has_the_message_the_number_and_the_time(void **state)
     arena_free(arena);
 }
 
-#define REPLY(from, text)                                                                          \
+#define REPLY_WITH(from, text, more)                                                               \
     EVENT(                                                                                         \
         "message.received",                                                                        \
-        "\"id\":\"7ee4241c\",\"from\":{\"phone_number\":\"" from "\"},\"text\":\"" text "\"")
+        "\"id\":\"7ee4241c\",\"from\":{\"phone_number\":\"" from "\"},"                            \
+        "\"to\":[{\"phone_number\":\"+15005550007\"}],\"text\":\"" text "\"" more)
+#define REPLY(from, text) REPLY_WITH(from, text, "")
 
 static void who_replies_stop_is_suppressed(void **state)
 {
@@ -132,7 +134,42 @@ static void who_replies_stop_is_suppressed(void **state)
     static const char *const others[] = {
         REPLY("+4915112345678", "Thank you"), REPLY("+4915112345678", "START"), REPLY("", "STOP"),
         REPLY("Shop", "STOP")};
-    each_is_ignored(&telnyx_callback, others, sizeof others / sizeof *others);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_int_equal(read_one(&telnyx_callback, others[i], arena).suppress, SUPPRESSION_NONE);
+    }
+    arena_free(arena);
+}
+
+static void what_a_recipient_wrote_is_a_reply(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *text, *kind;
+        ReplyWord word;
+    } cases[] = {
+        {REPLY("+4915112345678", "Thank you"), "Thank you", "text", REPLY_WORD_NONE},
+        {REPLY("+4915112345678", "Hilfe"), "Hilfe", "text", REPLY_WORD_HELP},
+        {REPLY("+4915112345678", "Start!"), "Start!", "text", REPLY_WORD_START},
+        {REPLY_WITH(
+             "+4915112345678", "",
+             ",\"media\":[{\"url\":\"https://x.test/1\",\"content_type\":\"image/png\"}]"),
+         "", "image/png", REPLY_WORD_NONE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_new(0);
+        CallbackEvent event = read_one(&telnyx_callback, cases[i].body, arena);
+        assert_int_equal(event.reply->word, cases[i].word);
+        assert_string_equal(arena_cstr(arena, event.reply->text), cases[i].text);
+        assert_string_equal(arena_cstr(arena, event.reply->kind), cases[i].kind);
+        assert_true(str_eq(event.reply->to, STR("+15005550007")));
+        assert_true(str_eq(event.email, STR("+4915112345678")));
+        assert_true(str_eq(event.message_id, STR("7ee4241c")));
+        assert_int_equal(event.at_us, INT64_C(1795723200000000));
+        arena_free(arena);
+    }
+    Arena *arena = arena_new(0);
+    CallbackEvent bare = read_one(&telnyx_callback, EVENT("message.received", ""), arena);
+    assert_int_equal(bare.email.len + bare.reply->to.len + bare.reply->text.len, 0);
     arena_free(arena);
 }
 
@@ -144,6 +181,7 @@ int main(void)
         cmocka_unit_test(each_status_is_what_it_says),
         cmocka_unit_test(an_event_has_the_message_the_number_and_the_time),
         cmocka_unit_test(who_replies_stop_is_suppressed),
+        cmocka_unit_test(what_a_recipient_wrote_is_a_reply),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
