@@ -13,6 +13,7 @@
 #include "common/codec/event.h"
 #include "common/session/stream_walk.h"
 #include "stentor/v1/order.pb-c.h"
+#include "stentor/v1/rendered.pb-c.h"
 #include "stentor/v1/request.pb-c.h"
 
 #define FORMAT "stentor.export/1"
@@ -99,14 +100,19 @@ static const Section sections[] = {
      TRANSITIONS_OF("order_transitions", "") " UNION " TRANSITIONS_OF("late_transitions", "") " ORDER BY 1, 2, 3",
      {.kind = "orders", .ordinal = "1", .of = "orders", .key_columns = 3}},
 };
+// What was sealed under an address' key is the person's while the address was. Also: $4 key subjects of the recipient, $5 and of addresses.
+static const Section inbox = {"inbox",
+    "SELECT notification_id, category, template, content AS sealed_content, locale, direction, created_at, expires_at, fetched_at, seen_at,"
+    " read_at, archived_at, clicked_at, snoozed_until FROM feed.items WHERE tenant_id = $1 AND key_subject = ANY ($5::bytea[])"
+    " AND (key_subject = ANY ($4::bytea[]) OR (erasure.was_of($1, $2, recipient, created_at) AND $3::bytea[] IS NOT NULL))"
+    " ORDER BY created_at, notification_id", {0}};
 static const char WAS_OF[] =
     "SELECT erasure.was_of($1, $2, $3::bytea, to_timestamp($4::bigint / 1000000.0))";
-// clang-format on
 
 const char *const access_tables[] = {
-    "subject",  "addresses", "preferences",       "consents", "suppressions", "notifications",
-    "attempts", "orders",    "order_transitions", "requests", "contents",     "sources",
-    "gaps",     NULL};
+    "subject", "addresses", "preferences", "consents", "suppressions", "notifications", "attempts",
+    "orders", "order_transitions", "inbox", "requests", "contents", "sources", "gaps", NULL};
+// clang-format on
 
 // ---- rows ----
 
@@ -148,20 +154,38 @@ static json_t *order_json(Str plain, Arena *arena)
         "{s:s, s:s, s:o}", "email", whose->address, "name", whose->name, "lines", lines);
 }
 
+// An item of the inbox.
+static json_t *item_json(Str plain, Arena *arena)
+{
+    const Stentor__V1__InappContent *content = (const Stentor__V1__InappContent *)event_unpack(
+        &stentor__v1__inapp_content__descriptor, plain, arena, NULL);
+    if (content == NULL) {
+        return json_null();
+    }
+    json_t *data = json_loads(content->data_json, JSON_REJECT_DUPLICATES, NULL);
+    return json_pack(
+        "{s:s, s:s, s:o}", "title", content->title, "body", content->body, "data",
+        data != NULL ? data : json_null());
+}
+
 json_t *access_opened(AccessExport *x, Str packed, Str id, const char *field, Arena *arena)
 {
     Str plain = STR_EMPTY;
     bool order = strcmp(field, "person") == 0;
+    bool item = strcmp(field, "content") == 0;
+    const char *name = order ? "order.person" : item ? "feed" : field; // under which it is sealed
     const Stentor__V1__Sealed *sealed = (const Stentor__V1__Sealed *)event_unpack(
         &stentor__v1__sealed__descriptor, packed, arena, NULL);
     if (!person_keys_unseal(
-            x->keys, str_from(x->person->tenant), id, order ? "order.person" : field, sealed, arena,
-            &plain)) {
+            x->keys, str_from(x->person->tenant), id, name, sealed, arena, &plain)) {
         x->unreadable++;
         return json_null();
     }
     if (order) {
         return order_json(plain, arena);
+    }
+    if (item) {
+        return item_json(plain, arena);
     }
     if (strcmp(field, "address") == 0) {
         const Stentor__V1__Address *address = (const Stentor__V1__Address *)event_unpack(
@@ -207,14 +231,33 @@ static json_t *row_json(AccessExport *x, const PGresult *rows, int row, Arena *a
     return out;
 }
 
+// Of the recipient's own keys, and not of those of an address: '{...}'.
+static const char *own_subjects(const AccessExport *x, Arena *arena)
+{
+    static const DataKeyKind KINDS[] = {DATA_KEY_ORDINARY, DATA_KEY_RECORD};
+    const ErasurePerson *person = x->person;
+    Str out[2 * MASTER_KEYS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; person->recipient_id[0] != '\0' && i < 2 * x->hash_keys.count; i++) {
+        uint8_t *subject = arena_alloc(arena, KEY_SUBJECT_LEN);
+        key_subject(
+            x->hash_keys.keys[i / 2], KINDS[i % 2], str_from(person->tenant),
+            str_from(person->recipient_id), subject);
+        out[count++] = str_of(subject, KEY_SUBJECT_LEN);
+    }
+    return erasure_pg_bytes(out, count, arena);
+}
+
 static bool add_section(
     AccessExport *x, const Section *section, json_t *sources, Arena *arena, Error *err)
 {
     const ErasurePerson *person = x->person;
     const char *params[] = {
         person->tenant, person->recipient_id,
-        erasure_pg_bytes(person->hashes, person->hash_count, arena)};
-    AUTO(PGresult) rows = erasure_pg_query(x->pg, section->sql, 3, params, err);
+        erasure_pg_bytes(person->hashes, person->hash_count, arena), own_subjects(x, arena),
+        erasure_pg_bytes(person->subjects, person->subject_count, arena)};
+    int count = section == &inbox ? 5 : 3;
+    AUTO(PGresult) rows = erasure_pg_query(x->pg, section->sql, count, params, err);
     if (rows == NULL) {
         return error_wrap(err, "%s", section->name);
     }
@@ -347,7 +390,8 @@ bool access_export(AccessExport *x, Error *err)
     for (size_t i = 0; ok && i < sizeof sections / sizeof *sections; i++) {
         ok = add_section(x, &sections[i], log.sources, arena, err);
     }
-    ok = ok && add_suppressions(x, arena, err) && access_log_read(x, &log, err);
+    ok = ok && add_section(x, &inbox, log.sources, arena, err) && add_suppressions(x, arena, err) &&
+         access_log_read(x, &log, err);
     if (ok) {
         add_sources(x, &log);
     }

@@ -16,6 +16,7 @@ typedef struct AccessExport {
     Session *session;
     StorageWait *storage; // NULL: segments are not read, and the document says so
     const ErasurePerson *person;
+    HashKeys hash_keys; // of addresses and key subjects
     PersonKeys *keys;
     int64_t now_us;
     // the answer

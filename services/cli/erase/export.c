@@ -132,6 +132,7 @@ int cmd_export(Cli *cli)
         search.to_read = true;
         HashKeys keys = master_hash_keys(links.master);
         export.pg = links.pg;
+        export.hash_keys = keys;
         export.session = &links.session;
         ok = erasure_find(links.pg, &keys, &search, cli->arena, &person, &found, &err) &&
              (!found || make(cli, &links, &export, &err));

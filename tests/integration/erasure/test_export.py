@@ -12,7 +12,9 @@ from tests.harness.pipeline import Pipeline
 from tests.integration.archive.test_log_segments import wait_stored
 from tests.harness.nats_client import NatsClient
 from tests.integration.erasure.test_erase import PLATFORM, Person, hold, release
+from tests.integration.inbox.test_inapp import Client
 from tests.integration.recipients.test_people import Api
+from tests.integration.sending.test_templates import locale, publish
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +90,7 @@ def test_the_tables_say_the_same_and_segments_are_read(pipeline, person):
     assert sum(source["found"] for source in said["sources"] if source["kind"] == "segment") >= 2
     archive = zipfile.ZipFile(export(pipeline, "person.zip", "--identity", "user:" + person.identity, **storage))
     assert archive.testzip() is None
-    for name in ("subject", "addresses", "preferences", "consents", "suppressions", "notifications", "attempts", "requests", "contents"):
+    for name in ("subject", "addresses", "preferences", "consents", "suppressions", "notifications", "attempts", "inbox", "requests", "contents"):
         rows = list(csv.DictReader(io.StringIO(archive.read(f"{name}.csv").decode())))
         assert len(rows) == len(said[name]), name
         for row, one in zip(rows, said[name]):
@@ -96,6 +98,54 @@ def test_the_tables_say_the_same_and_segments_are_read(pipeline, person):
             for column, value in one.items():
                 plain = "" if value is None else value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
                 assert row[column] == plain, (name, column)
+
+
+def in_app(pipeline, name, **whom):
+    status, _, body = pipeline.post({"channel": "inapp", "template": "inbox-hello", "variables": {"name": name}, **whom})
+    assert status == 202, body
+    return body["id"]
+
+
+def test_the_inbox_is_given_as_its_owner_sees_it(pipeline, api):
+    publish(pipeline, "inbox-hello", channel="inapp", category="transactional",
+            locales=[locale("en", title="Hello {{name}}", text="You have orders", data='{"url": "https://shop.example/orders"}')])
+    before = in_app(pipeline, "Ines", to="in-1")  # to the address alone, before there is a record
+
+    def record(identity, *addresses):
+        status, body = api("POST", "/v1/recipients", {"identity_type": "user", "identity_id": identity, "addresses": [
+            {"channel": "inapp", "address": address} for address in addresses]})
+        assert status == 201, body
+        return body["id"]
+    owner, other = record("u-ines", "in-1"), record("u-otto", "in-2")
+    mine = [before, in_app(pipeline, "Ines", to="in-1"), in_app(pipeline, "Ines", recipient_id=owner)]
+    in_app(pipeline, "Otto", recipient_id=other)
+    client = Client(pipeline, recipient_id=owner)
+    client.wait_items(3)
+    client.do(f"/{mine[1]}/read")
+    client.do(f"/{mine[2]}/archive")
+    shown = {item["id"]: item for item in client.items() + client.items("?tab=archived")}
+    said = json.loads(export(pipeline, "inbox.json", "--recipient", owner).read_text())
+    given = {item["notification_id"]: item for item in said["inbox"]}
+    assert set(given) == set(shown) == set(mine)
+    for id, item in given.items():
+        assert item["content"] == {name: shown[id][name] for name in ("title", "body", "data")} and item["content"]["title"] == "Hello Ines"
+        for name in ("category", "template", "locale", "direction"):
+            assert item[name] == shown[id].get(name), name
+        for name in ("created_at", "seen_at", "read_at", "archived_at", "clicked_at", "snoozed_until", "expires_at"):
+            assert (item[name] is None) == (name not in shown[id]) and (item[name] or "")[:19] == shown[id].get(name, "")[:19], name
+    assert given[mine[1]]["read_at"] and given[mine[2]]["archived_at"] and "Otto" not in json.dumps(said)
+    rows = list(csv.DictReader(io.StringIO(zipfile.ZipFile(export(pipeline, "inbox.zip", "--recipient", owner)).read("inbox.csv").decode())))
+    assert [json.loads(row["content"]) for row in rows] == [item["content"] for item in said["inbox"]]
+
+    # Who has the in-app address next is given what comes then.
+    assert api("PUT", f"/v1/recipients/{owner}", {"identity_type": "user", "identity_id": "u-ines", "addresses": []})[0] in (200, 204)
+    next_owner = record("u-nora", "in-1")
+    later = in_app(pipeline, "Nora", to="in-1")
+    Client(pipeline, to="in-1").wait_items(3)
+    said = json.loads(export(pipeline, "next.json", "--recipient", next_owner).read_text())
+    assert [item["notification_id"] for item in said["inbox"]] == [later] and "Ines" not in json.dumps(said)
+    said = json.loads(export(pipeline, "inbox.json", "--recipient", owner).read_text())
+    assert {item["notification_id"] for item in said["inbox"]} == set(mine)
 
 
 def test_who_is_restricted_is_not_shown_and_who_was_erased_is_a_gap(pipeline, person):
