@@ -249,7 +249,9 @@
     X("erasure.removed", "erasure",                                                                                                        \
       "PEOPLE has the removal", "FEED has the removal of what lies in the inbox")                                                          \
     X("erasure.inbox_emptied", "erasure",                                                                                                  \
-      "FEED has the removal of what lies in the inbox", "AUDIT has that it is done")                                                       \
+      "FEED has the removal of what lies in the inbox", "REPLIES has nothing that the person wrote")                                       \
+    X("erasure.replies_deleted", "erasure",                                                                                                \
+      "REPLIES has nothing that the person wrote", "AUDIT has that it is done")                                                            \
     X("erasure.noted_done", "erasure",                                                                                                     \
       "AUDIT has that it is done", "the row says so")                                                                                      \
     X("erasure.records_ended", "erasure",                                                                                                  \

@@ -36,7 +36,6 @@ static const struct { const char *what, *until; int days; } later[] = {
      "the destruction of the epoch key (the final certificate); without epoch keys, their age there",      14},
     {"EVENTS: events of a tenant that keeps them in clear",                    "their age there",           7},
     {"INBOUND: vendors' callbacks, sealed under the tenant's key",             "their age there",           30},
-    {"REPLIES: what recipients wrote, sealed under the tenant's key",          "their age there",           30},
     {"vendors' callbacks in object storage, sealed under the tenant's key",
      "STENTOR_CALLBACKS_KEPT of the archiver; the date is that of its default",                            548},
     {"members of uploaded batches, sealed under the tenant's key",             "the batch's retention",     90},

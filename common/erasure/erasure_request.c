@@ -9,6 +9,7 @@
 #include "common/base/crash.h"
 #include "common/bus/topology/topology.h"
 #include "common/config/link_revocations.h"
+#include "common/erasure/erasure_replies.h"
 #include "common/events/meta.h"
 #include "common/feed/feed_event.h"
 #include "common/session/config_put.h"
@@ -262,7 +263,8 @@ static bool publish_feed_removal(
 }
 
 static bool announce(
-    PGconn *pg, Session *session, const ErasureRequest *request, Arena *arena, Error *err)
+    PGconn *pg, Session *session, MasterKey *master, const ErasureRequest *request, Arena *arena,
+    Error *err)
 {
     if (!revoke_links(pg, session, request, arena, err)) {
         return false;
@@ -276,6 +278,10 @@ static bool announce(
         return false;
     }
     CRASH_POINT("erasure.inbox_emptied");
+    if (!erasure_delete_replies(pg, session, master, request, arena, err)) {
+        return false;
+    }
+    CRASH_POINT("erasure.replies_deleted");
     if (!note(pg, session, request, "erasure.done", request->erased_us, arena, err)) {
         return false;
     }
@@ -314,8 +320,8 @@ static bool end_records(
 }
 
 bool erasure_run(
-    PGconn *pg, Session *session, const char *id, const ErasureDuty *duty, Arena *arena,
-    ErasureRequest *ret, Error *err)
+    PGconn *pg, Session *session, MasterKey *master, const char *id, const ErasureDuty *duty,
+    Arena *arena, ErasureRequest *ret, Error *err)
 {
     if (!erasure_read(pg, id, arena, ret, err)) {
         return false;
@@ -336,7 +342,7 @@ bool erasure_run(
     if (strcmp(ret->state, "erased") != 0) {
         return true;
     }
-    ret->announced = ret->announced || announce(pg, session, ret, arena, err);
+    ret->announced = ret->announced || announce(pg, session, master, ret, arena, err);
     return ret->announced && end_records(pg, session, id, arena, ret, err);
 }
 

@@ -52,8 +52,8 @@ bool erasure_read(PGconn *pg, const char *id, Arena *arena, ErasureRequest *ret,
 // destroyed.
 // Keys that were kept are destroyed here once their duty has ended.
 bool erasure_run(
-    PGconn *pg, Session *session, const char *id, const ErasureDuty *duty, Arena *arena,
-    ErasureRequest *ret, Error *err);
+    PGconn *pg, Session *session, MasterKey *master, const char *id, const ErasureDuty *duty,
+    Arena *arena, ErasureRequest *ret, Error *err);
 // Ids of all requests, of one tenant ("": of every one); the youngest first, at most `limit`.
 bool erasure_list(
     PGconn *pg, const char *tenant, int64_t limit, Arena *arena, const char *const **ret,

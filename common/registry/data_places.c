@@ -29,7 +29,7 @@ static const DataPlace rows[] = {
     {"HOOK",              PLACE_TRANSPORT, "STATUS", PERSON_HASHED, BY_AGE ", 3 days", ""},
     {"EVENTS",            PLACE_TRANSPORT, "", PERSON_SEALED, "with its epoch key, within two weeks of the event; " BY_AGE ", 7 days", ""},
     {"FEED",              PLACE_TRANSPORT, "", PERSON_SEALED, BY_KEY ", and a removal follows", ""},
-    {"REPLIES",           PLACE_TRANSPORT, "INBOUND", PERSON_SEALED, "under the tenant's key, which an erasure does not destroy: " BY_AGE, ""},
+    {"REPLIES",           PLACE_TRANSPORT, "INBOUND", PERSON_SEALED, "the message is deleted; of a number of no recipient: " BY_AGE ", 30 days", ""},
     {"IN_HAND",           PLACE_TRANSPORT, "", PERSON_NONE,   "", ""},
 
     // ---- history ----

@@ -67,10 +67,11 @@ static const NatsRights rights[] = {
      "ntf.inhand.order-saga.*",
      "EVENTS", "IN_HAND", NULL},
     // The operator's tool: it replays, resends and repairs, so it may write what the stages read.
-    // CONFIG it only reads: managing goes through the API, repairing is the admin's. But an erasure revokes links.
+    // CONFIG it only reads: managing goes through the API, repairing is the admin's. But an erasure revokes links, and deletes what
+    // the person wrote.
     {"stentor-cli",
      "evt.> ntf.> ppl.* feed.* cfg.revocation.> aud.*.* replay.> $JS.API.INFO $JS.API.CONSUMER.INFO.*.* $JS.API.STREAM.MSG.GET.* "
-     "$JS.API.STREAM.MSG.DELETE.DEAD",
+     "$JS.API.STREAM.MSG.DELETE.DEAD $JS.API.STREAM.MSG.DELETE.REPLIES",
      "", "CONFIG STATUS DEFERRED INBOUND SETTLE HOOK DEAD EVENTS PEOPLE AUDIT FEED IN_HAND REPLIES " REQUESTS " " RENDEREDS, NULL},
     {"stentor-admin",            ">", "", "", NULL},
 };

@@ -89,7 +89,8 @@ int cmd_erase(Cli *cli)
     bool ok = erase_search(cli, &search, &err) && erase_duty(cli, &duty, &err) &&
               erase_open(cli, &links, &err) && ask(cli, &links, &search, &id, &err) &&
               (id == NULL ||
-               erasure_run(links.pg, &links.session, id, &duty, cli->arena, &request, &err));
+               erasure_run(
+                   links.pg, &links.session, links.master, id, &duty, cli->arena, &request, &err));
     erase_close(&links);
     if (!ok) {
         return cli_fail(cli, &err);
@@ -140,7 +141,9 @@ static bool run_open(
     for (size_t i = 0; i < count; i++) {
         ErasureRequest request;
         Error one = {0};
-        if (erasure_run(links->pg, &links->session, ids[i], duty, cli->arena, &request, &one)) {
+        if (erasure_run(
+                links->pg, &links->session, links->master, ids[i], duty, cli->arena, &request,
+                &one)) {
             print_request(cli, &request);
         } else {
             cli_note(cli, "erasure '%s' is tried again by the next run: %s", ids[i], one.text);

@@ -248,6 +248,23 @@ def test_start_ends_what_stop_made_before_a_rotation_of_the_hash_key(world, rota
     assert suppressed(world, rotated.other), "another's stays"
 
 
+def test_an_erasure_deletes_what_the_person_wrote_and_nothing_of_others(world, rotated):
+    stranger, before = world.number(), last(world)
+    twilio(world, rotated.address, "written after")
+    twilio(world, stranger, "of another")
+    wait_until(lambda: last(world) == before + 2, 20, "two replies")
+    theirs = [one["sequence"] for one in replies(world, rotated.start, limit=200)["data"] if one["from"] == rotated.address]
+    assert theirs[0] == rotated.start + 1 and theirs[-1] == before + 1, "before and after the rotation"
+    count = world.nats.stream_info("REPLIES")["state"]["messages"]
+    done = json.loads(world.cli("erase", "--recipient", rotated.recipient, "--ground", "Art. 17 GDPR", "--requested-by", "ticket-17", "--json"))
+    assert done["state"] == "erased"
+    assert world.nats.stream_info("REPLIES")["state"]["messages"] == count - 2
+    left = replies(world, rotated.start, limit=200)["data"]
+    assert not set(theirs) & {one["sequence"] for one in left} and left[-1]["text"] == "of another"
+    for sequence in theirs:
+        assert "message" not in json.loads(world.nats.request("$JS.API.STREAM.MSG.GET.REPLIES", json.dumps({"seq": sequence}).encode()))
+
+
 def test_who_may_read_them(world):
     before = last(world)
     for text in ("one", "two", "three"):
