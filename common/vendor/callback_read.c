@@ -308,6 +308,18 @@ CallbackEvent callback_event(const CallbackKind *kind)
     };
 }
 
+CallbackEvent callback_failure(const CallbackKind *kind, const VendorReason *reasons, Str code)
+{
+    CallbackEvent event = callback_event(kind);
+    for (; event.status == STATUS_FAILED && reasons->code != NULL; reasons++) {
+        if (str_eq(code, str_from(reasons->code))) {
+            event.reason_code = reasons->reason_code;
+            event.suppress = reasons->suppress;
+        }
+    }
+    return event;
+}
+
 CallbackEvent callback_reply(
     const CallbackReply *reply, Str from, Str message_id, int64_t at_us, Str account)
 {

@@ -50,6 +50,9 @@ typedef struct CallbackKind {
 // The first that fits; NULL: none does.
 const CallbackKind *callback_kind(const CallbackKind *kinds, size_t count, Str type, Str detail);
 CallbackEvent callback_event(const CallbackKind *kind);
+// The same of a failure with a code: what the vendor's reasons say of the code in an answer they
+// say of it in a report.
+CallbackEvent callback_failure(const CallbackKind *kind, const VendorReason *reasons, Str code);
 // What `from` wrote (empty: not known); STOP is an opt-out.
 CallbackEvent callback_reply(
     const CallbackReply *reply, Str from, Str message_id, int64_t at_us, Str account);

@@ -10,6 +10,7 @@
 #include "common/vendor/callback_list.h"
 #include "common/vendor/callback_proof.h"
 #include "common/vendor/callback_read.h"
+#include "common/vendor/meta/meta.h"
 #include "common/vendor/meta/meta_split.h"
 
 enum { BODY_MAX = 4 * 1024 * 1024, SECRET_BYTES = 16, REPLY_TEXT_MAX = 4096, CATEGORY_MAX = 64 };
@@ -21,16 +22,11 @@ static const CallbackKind KINDS[] = {
     {"sent",      NULL,     STATUS_SENT,      OUTCOME_ACCEPTED,  "",            SUPPRESSION_NONE},
     {"delivered", NULL,     STATUS_DELIVERED, OUTCOME_DELIVERED, "",            SUPPRESSION_NONE},
     {"read",      NULL,     STATUS_OPENED,    OUTCOME_OPENED,    "",            SUPPRESSION_NONE},
-    // With the code that says why.
+    // With the code that says why; those of meta_reasons as these say.
     {"failed",    "131026", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce", SUPPRESSION_NONE},
-    {"failed",    "131047", STATUS_FAILED,    OUTCOME_FAILED,    "window_closed", SUPPRESSION_NONE},
     {"failed",    "131048", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
     {"failed",    "131049", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
     {"failed",    "130472", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
-    {"failed",    "131050", STATUS_FAILED,    OUTCOME_FAILED,    "opted_out",   SUPPRESSION_NONE},
-    {"failed",    "132001", STATUS_FAILED,    OUTCOME_FAILED,    "unknown_vendor_template", SUPPRESSION_NONE},
-    {"failed",    "132015", STATUS_FAILED,    OUTCOME_FAILED,    "vendor_template_refused", SUPPRESSION_NONE},
-    {"failed",    "132016", STATUS_FAILED,    OUTCOME_FAILED,    "vendor_template_refused", SUPPRESSION_NONE},
     {"failed",    NULL,     STATUS_FAILED,    OUTCOME_FAILED,    "rejected",    SUPPRESSION_NONE},
 };
 // clang-format on
@@ -108,7 +104,7 @@ static void read_status(const json_t *status, Str account, Arena *arena, Callbac
         ret->unreadable += type.len > 0 ? 0 : 1;
         return;
     }
-    CallbackEvent event = callback_event(kind);
+    CallbackEvent event = callback_failure(kind, meta_reasons, code);
     event.message_id = callback_id(status, "id");
     callback_attempt_ref(callback_text(status, "biz_opaque_callback_data"), &event);
     event.email = callback_phone(callback_text(status, "recipient_id"), arena);

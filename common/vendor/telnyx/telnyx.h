@@ -13,6 +13,7 @@
 enum { TELNYX_TEXT_MAX = 1530 }; // UTF-16 units: ten parts
 
 extern const VendorApi telnyx_api;
+extern const VendorReason telnyx_reasons[];
 
 bool telnyx_build(
     const VendorMail *mail, const VendorAccount *account, int64_t now_us, Arena *arena,

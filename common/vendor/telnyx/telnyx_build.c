@@ -16,6 +16,7 @@ const VendorApi telnyx_api = {
     .build = telnyx_build,
     .read = telnyx_read,
     .test = telnyx_test,
+    .reasons = telnyx_reasons,
 };
 
 bool telnyx_build(

@@ -30,7 +30,7 @@ static const CallbackKind KINDS[] = {
     // It went to the carrier, which says nothing more.
     {"delivery_unconfirmed", NULL,    STATUS_SENT,      OUTCOME_ACCEPTED,  "",                  SUPPRESSION_NONE},
     {"expired",              NULL,    STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce",       SUPPRESSION_NONE},
-    // Both failures with the code that says why.
+    // Both failures with the code that says why; those of telnyx_reasons as these say.
     {"failed",               "40012", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "hard_bounce",       SUPPRESSION_INVALID_ADDRESS},
     {"failed",               "40310", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "hard_bounce",       SUPPRESSION_INVALID_ADDRESS},
     {"failed",               "40001", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce",       SUPPRESSION_NONE},
@@ -39,7 +39,6 @@ static const CallbackKind KINDS[] = {
     {"failed",               "40006", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce",       SUPPRESSION_NONE},
     {"failed",               "40008", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce",       SUPPRESSION_NONE},
     {"failed",               "40014", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce",       SUPPRESSION_NONE},
-    {"failed",               "40300", STATUS_FAILED,    OUTCOME_FAILED,    "vendor_suppressed", SUPPRESSION_OPT_OUT},
     {"failed",               "40002", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",           SUPPRESSION_NONE},
     {"failed",               "40003", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",           SUPPRESSION_NONE},
     {"failed",               "40010", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",           SUPPRESSION_NONE},
@@ -183,7 +182,7 @@ static void read_report(
         ret->ignored++;
         return;
     }
-    CallbackEvent event = callback_event(kind);
+    CallbackEvent event = callback_failure(kind, telnyx_reasons, code);
     event.id = event_id;
     event.message_id = callback_id(message, "id");
     event.email = phone_of(to, arena);

@@ -38,6 +38,11 @@ static const VendorRow ROWS[] = {
     {"40302", SEND_ANSWERED, REPLY_TERMINAL,    0}, // too long
     {"40316", SEND_ANSWERED, REPLY_TERMINAL,    0}, // no text
 };
+
+const VendorReason telnyx_reasons[] = {
+    {"40300", "opted_out", SUPPRESSION_OPT_OUT},
+    {NULL, NULL, SUPPRESSION_NONE},
+};
 // clang-format on
 
 static void read_message(const json_t *message, Arena *arena, SendResult *ret)

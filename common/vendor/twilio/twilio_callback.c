@@ -29,17 +29,15 @@ static const CallbackKind KINDS[] = {
     {"delivered",   NULL,    STATUS_DELIVERED, OUTCOME_DELIVERED, "",            SUPPRESSION_NONE},
     {"read",        NULL,    STATUS_OPENED,    OUTCOME_OPENED,    "",            SUPPRESSION_NONE},
     {"canceled",    NULL,    STATUS_FAILED,    OUTCOME_FAILED,    "rejected",    SUPPRESSION_NONE},
-    // Both with the code that says why.
+    // Both with the code that says why; those of twilio_reasons as these say.
     {"failed",      "21211", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "hard_bounce", SUPPRESSION_INVALID_ADDRESS},
     {"failed",      "21614", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "hard_bounce", SUPPRESSION_INVALID_ADDRESS},
     {"failed",      "30005", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "hard_bounce", SUPPRESSION_HARD_BOUNCE},
     {"failed",      "30006", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce", SUPPRESSION_NONE},
     {"failed",      "30003", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce", SUPPRESSION_NONE},
-    {"failed",      "21610", STATUS_FAILED,    OUTCOME_FAILED,    "opted_out",   SUPPRESSION_OPT_OUT},
     {"failed",      "30004", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
     {"failed",      "30007", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
     {"failed",      "30034", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
-    {"failed",      "63016", STATUS_FAILED,    OUTCOME_FAILED,    "window_closed", SUPPRESSION_NONE},
     {"failed",      "63024", STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce", SUPPRESSION_NONE},
     {"failed",      "63032", STATUS_FAILED,    OUTCOME_FAILED,    "blocked",     SUPPRESSION_NONE},
     {"failed",      NULL,    STATUS_FAILED,    OUTCOME_FAILED,    "rejected",    SUPPRESSION_NONE},
@@ -222,7 +220,7 @@ static bool read_as(Channel channel, Str body, Arena *arena, CallbackBatch *ret,
         ret->ignored++;
         return true;
     }
-    CallbackEvent event = callback_event(kind);
+    CallbackEvent event = callback_failure(kind, twilio_reasons, code);
     event.message_id = callback_plain(form_value(fields, count, "MessageSid"), 64);
     event.email = number_of(fields, count, "To", channel, arena);
     callback_price(

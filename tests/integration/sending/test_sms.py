@@ -290,5 +290,11 @@ def test_telnyx_takes_what_neither_takes_and_reports_it(world):
     def remind():
         return world.pipeline.post({"to": number, "channel": "sms", "template": "code", "category": "reminder", "variables": {"name": "Alice"}})[2]["status"]
     wait_until(lambda: remind() == "suppressed", 20, "the opt-out")
+    number = world.number()
+    telnyx.opted_out.add(number)
+    notification = world.accepted(to=number)
+    world.pipeline.status(notification, wait="failed")
+    assert world.attempt(notification, "failed").reason_code == "opted_out"
+    wait_until(lambda: remind() == "suppressed", 20, "the opt-out that Telnyx knows")
     for double in others:
         double.start()

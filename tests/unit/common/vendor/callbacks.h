@@ -71,6 +71,25 @@ static inline void each_means(const VendorCallback *vendor, const Meaning *cases
     }
 }
 
+// body: with %s where the code of a failure stands.
+static inline void each_code_means_what_it_means_in_an_answer(
+    const VendorCallback *vendor, const VendorApi *api, const char *body)
+{
+    for (const VendorReason *row = api->reasons; row->code != NULL; row++) {
+        Arena *arena = arena_new(0);
+        char *text = arena_alloc(arena, strlen(body) + 16);
+        const char *at = strstr(body, "%s");
+        assert_non_null(at);
+        (void)snprintf(
+            text, strlen(body) + 16, "%.*s%s%s", (int)(at - body), body, row->code, at + 2);
+        CallbackEvent event = read_one(vendor, text, arena);
+        assert_int_equal(event.status, STATUS_FAILED);
+        assert_string_equal(event.reason_code, row->reason_code);
+        assert_int_equal(event.suppress, row->suppress);
+        arena_free(arena);
+    }
+}
+
 static inline void each_is_ignored(
     const VendorCallback *vendor, const char *const *bodies, size_t count)
 {

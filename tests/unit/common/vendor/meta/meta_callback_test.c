@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The signature is the one of GitHub's documents, whose construction is Meta's.
+#include "common/vendor/meta/meta.h"
 #include "tests/unit/common/vendor/callbacks.h"
 
 #define SECRET "It's a Secret to Everybody"
@@ -71,6 +72,7 @@ static void each_status_is_what_it_says(void **state)
 {
     (void)state;
     each_means(&meta_callback, MEANINGS, sizeof MEANINGS / sizeof *MEANINGS);
+    each_code_means_what_it_means_in_an_answer(&meta_callback, &meta_api, FAILED("%s"));
     static const char *const ignored[] = {SAYS("played"), SAYS("deleted")};
     each_is_ignored(&meta_callback, ignored, 2);
     static const char *const refused[] = {"", "[]", "{}", "{\"object\":\"page\",\"entry\":[]}"};

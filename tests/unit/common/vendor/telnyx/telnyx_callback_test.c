@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The signatures were made by Python's `cryptography` (Ed25519 of the seed 00 01 .. 1f).
+#include "common/vendor/telnyx/telnyx.h"
 #include "tests/unit/common/vendor/callbacks.h"
 
 #define KEY "A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg="
@@ -83,7 +84,7 @@ static const Meaning MEANINGS[] = {
     {SAYS("delivery_failed", "40001"), STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce",       SUPPRESSION_NONE},
     {SAYS("delivery_failed", "40008"), STATUS_BOUNCED,   OUTCOME_BOUNCE,    "soft_bounce",       SUPPRESSION_NONE},
     {SAYS("delivery_failed", "40002"), STATUS_FAILED,    OUTCOME_FAILED,    "blocked",           SUPPRESSION_NONE},
-    {SAYS("sending_failed", "40300"),  STATUS_FAILED,    OUTCOME_FAILED,    "vendor_suppressed", SUPPRESSION_OPT_OUT},
+    {SAYS("sending_failed", "40300"),  STATUS_FAILED,    OUTCOME_FAILED,    "opted_out",         SUPPRESSION_OPT_OUT},
     {SAYS("sending_failed", "49999"),  STATUS_FAILED,    OUTCOME_FAILED,    "rejected",          SUPPRESSION_NONE},
 };
 // clang-format on
@@ -92,6 +93,8 @@ static void each_status_is_what_it_says(void **state)
 {
     (void)state;
     each_means(&telnyx_callback, MEANINGS, sizeof MEANINGS / sizeof *MEANINGS);
+    each_code_means_what_it_means_in_an_answer(
+        &telnyx_callback, &telnyx_api, SAYS("sending_failed", "%s"));
     static const char *const ignored[] = {
         SAYS("queued", ""), SAYS("sending", ""), EVENT("message.finalized", "\"to\":[]"),
         EVENT("message.finalized", "\"to\":{}"), EVENT("number_order.complete", "")};
@@ -125,12 +128,16 @@ static void who_replies_stop_is_suppressed(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
-    CallbackEvent event = read_one(&telnyx_callback, REPLY("+4915112345678", "Stop"), arena);
-    assert_int_equal(event.status, STATUS_NONE);
-    assert_int_equal(event.suppress, SUPPRESSION_OPT_OUT);
-    assert_true(str_eq(event.email, STR("+4915112345678")));
-    event = read_one(&telnyx_callback, REPLY("4915112345678", "Stop"), arena);
-    assert_true(str_eq(event.email, STR("+4915112345678")));
+    static const char *const stops[] = {
+        REPLY("+4915112345678", "Stop"), REPLY("4915112345678", "Stop"),
+        REPLY("+4915112345678", "Abmelden")};
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+        CallbackEvent event = read_one(&telnyx_callback, stops[i], arena);
+        assert_int_equal(event.status, STATUS_NONE);
+        assert_int_equal(event.suppress, SUPPRESSION_OPT_OUT);
+        assert_int_equal(event.reply->word, REPLY_WORD_STOP);
+        assert_true(str_eq(event.email, STR("+4915112345678")));
+    }
     static const char *const others[] = {
         REPLY("+4915112345678", "Thank you"), REPLY("+4915112345678", "START"), REPLY("", "STOP"),
         REPLY("Shop", "STOP")};

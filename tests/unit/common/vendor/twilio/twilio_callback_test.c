@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The signatures are those of twilio-node's spec/validation.spec.js and twilio-python's
 // tests/unit/test_request_validator.py.
+#include "common/vendor/twilio/twilio.h"
 #include "tests/unit/common/vendor/callbacks.h"
 
 #define FORM                                                                                       \
@@ -86,6 +87,10 @@ static void each_status_is_what_it_says(void **state)
 {
     (void)state;
     each_means(&twilio_callback, MEANINGS, sizeof MEANINGS / sizeof *MEANINGS);
+    static const char failed[] = "MessageSid=SM01&MessageStatus=failed&ErrorCode=%s";
+    each_code_means_what_it_means_in_an_answer(&twilio_callback, &twilio_api, failed);
+    each_code_means_what_it_means_in_an_answer(
+        &twilio_whatsapp_callback, &twilio_whatsapp_api, failed);
     static const char *const ignored[] = {SAYS("queued", ""), SAYS("sending", "")};
     each_is_ignored(&twilio_callback, ignored, sizeof ignored / sizeof *ignored);
     static const char *const refused[] = {"", "{}", "MessageSid=SM01", "MessageStatus=%zz"};
