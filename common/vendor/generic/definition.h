@@ -7,6 +7,8 @@
 // the origin of the URL is written out, so a value never chooses the host.
 #pragma once
 
+#include <jansson.h>
+
 #include "common/vendor/vendor_api.h"
 #include "common/vendor/vendor_callback.h"
 
@@ -29,6 +31,9 @@ const VendorCallback *definition_callback(Channel channel);
 
 // ERROR_PERMANENT: "definition.request.url: ...". Counted: the caller holds it once.
 VendorDefinition *definition_compile(Str document, Channel channel, Error *err);
+// Before it is put: no header of a name such as Authorization or X-Api-Key has a secret in clear.
+// ERROR_PERMANENT names the header. Not of one that is stored: a channel goes on.
+bool definition_check_clear(const json_t *document, Error *err);
 VendorDefinition *definition_hold(VendorDefinition *definition); // NULL-safe, as the next
 void definition_drop(VendorDefinition *definition);
 bool definition_is(const VendorDefinition *definition, Str document); // made of this text?

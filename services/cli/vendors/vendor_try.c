@@ -77,8 +77,9 @@ int cmd_vendor_try(Cli *cli)
     }
     json_t *document = definition_file(args_word(&cli->args, 1), &err);
     char *text = document != NULL ? json_dumps(document, JSON_COMPACT) : NULL;
-    VendorDefinition *definition =
-        text != NULL ? definition_compile(str_from(text), channel, &err) : NULL;
+    VendorDefinition *definition = text != NULL && definition_check_clear(document, &err)
+                                       ? definition_compile(str_from(text), channel, &err)
+                                       : NULL;
     VendorRequest request = {0};
     bool good = definition != NULL && read_settings(cli, settings, &account, &err) &&
                 args_int(&cli->args, "status", 0, 100, 599, &status, &err) &&

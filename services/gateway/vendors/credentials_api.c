@@ -205,12 +205,15 @@ static void take_settings(ApiBody *outer, CredentialEntry *entry)
 static void take_definition(ApiBody *body, CredentialEntry *entry)
 {
     json_t *definition = NULL;
+    Error err = {0};
     if (!api_read_object(body, "definition", &definition) || definition == NULL) {
         return;
     }
     char *text = json_dumps(definition, JSON_COMPACT);
     if (text == NULL || strlen(text) > DEFINITION_MAX) {
         (void)api_body_fail(body, "definition", "at most %d bytes", DEFINITION_MAX);
+    } else if (!definition_check_clear(definition, &err)) {
+        entry_fail(body, &err);
     } else {
         entry->definition = arena_cstr(body->arena, str_from(text));
     }

@@ -155,13 +155,14 @@ def test_what_had_no_answer_is_sent_again_under_its_key(world):
     ("--definition request.json.body: line 1, column 1: '{{#if' is never closed", lambda d: d["request"]["json"].update(body="{{#if text}}")),
     ("--definition answer.codes.21: is none of accepted", lambda d: d["answer"]["codes"].update({"21": "gone"})),
     ("--definition callback.signature.algorithm: is hmac-sha256 or hmac-sha1", lambda d: d["callback"]["signature"].update(algorithm="md5")),
+    ("--definition request.headers.X-Api-Key: would stand in clear", lambda d: d["request"]["headers"].update({"X-Api-Key": "s3cr3t-literal"})),
     ("--definition request.url: the URL", lambda d: d["request"].update(url="http://api.acme-messaging.example/")),
 ])
 def test_a_wrong_document_is_refused_with_its_place(world, place, change):
     document = copy.deepcopy(acme.DEFINITION)
     change(document)
     done = world.put(document, "wrong")
-    assert done.returncode != 0 and place in done.stderr.replace("\n", " "), done.stderr
+    assert done.returncode != 0 and place in done.stderr.replace("\n", " ") and "s3cr3t-literal" not in done.stderr, done.stderr
 
 
 def test_its_credential_is_tested_by_a_sample(world):

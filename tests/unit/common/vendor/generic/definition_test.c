@@ -196,6 +196,51 @@ static void what_is_wrong_is_named_by_its_place(void **state)
     }
 }
 
+static bool is_clear(const char *header, const char *value, Error *err)
+{
+    json_t *document = json_pack("{s:{s:{s:s}}}", "request", "headers", header, value);
+    bool good = definition_check_clear(document, err);
+    json_decref(document);
+    return good;
+}
+
+static void a_secret_in_clear_is_refused_by_the_name_of_its_header(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *header, *value;
+        bool good;
+    } rows[] = {
+        {"Authorization", "Bearer {{secret}}", true},
+        {"Authorization", "Basic {{id}}:{{ secret }}", true},
+        {"Authorization", "Bearer abc.def", false},
+        {"authorization", "Key {{id}}", false},
+        {"Proxy-Authorization", "Basic YTpi", false},
+        {"X-Api-Key", "0123456789abcdef", false},
+        {"X-Api-Key", "{{secret}}", true},
+        {"X-Auth-Token", "abc", false},
+        {"X-Password", "abc", false},
+        {"Idempotency-Key", "{{key}}", true},
+        {"acme_token", "abc", false},
+        {"X-Author-Keyword", "2026-11-27", true},
+        {"Accept", "application/json", true},
+        {"X-Api-Key", "", true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Error err = {0};
+        if (is_clear(rows[i].header, rows[i].value, &err) != rows[i].good) {
+            fail_msg("%s: %s", rows[i].header, rows[i].value);
+        }
+    }
+    Error err = {0};
+    assert_false(is_clear("X-Api-Key", "0123456789abcdef", &err));
+    assert_int_equal(err.kind, ERROR_PERMANENT);
+    assert_non_null(strstr(err.text, "definition.request.headers.X-Api-Key: would stand in clear"));
+    assert_non_null(strstr(err.text, "write {{secret}}"));
+    assert_null(strstr(err.text, "0123456789abcdef"));
+    assert_true(definition_check_clear(NULL, &err));
+}
+
 static void a_misspelled_value_is_found_by_trying(void **state)
 {
     (void)state;
@@ -457,6 +502,7 @@ int main(void)
         cmocka_unit_test(a_form_and_a_text_are_bodies_too),
         cmocka_unit_test(a_recipients_own_url_must_begin_with_the_prefix),
         cmocka_unit_test(what_is_wrong_is_named_by_its_place),
+        cmocka_unit_test(a_secret_in_clear_is_refused_by_the_name_of_its_header),
         cmocka_unit_test(a_misspelled_value_is_found_by_trying),
         cmocka_unit_test(a_recipient_leads_to_no_other_path),
         cmocka_unit_test(a_text_that_makes_the_url_too_long_is_the_messages_fault),
