@@ -46,7 +46,7 @@ bool channel_set_warn(ChannelSet delivered, Channel channel, char out[CHANNEL_WA
     (void)snprintf(
         out, CHANNEL_WARNING_SIZE,
         "channel: no vendor delivers '%s' (STENTOR_INGEST_CHANNELS: %s); a request for it is "
-        "refused, and a trigger's notification fails as no_vendor",
+        "refused, and a trigger's notification fails as no_vendor " CHANNEL_HINT,
         channel_name(channel), names);
     return true;
 }

@@ -7,7 +7,10 @@
 
 typedef uint32_t ChannelSet; // a bit for each Channel
 
-enum { CHANNEL_SET_TEXT_SIZE = 96, CHANNEL_WARNING_SIZE = 256 };
+enum { CHANNEL_SET_TEXT_SIZE = 96, CHANNEL_WARNING_SIZE = 320 };
+
+// How a channel gets a vendor: behind each text that says that it has none.
+#define CHANNEL_HINT "(HINT: stentor credential put VENDOR NAME)"
 
 static inline bool channel_set_has(ChannelSet set, Channel channel)
 {

@@ -50,7 +50,8 @@ static bool check_channel(ApiBody *body, const BatchRules *rules, Channel channe
     channel_set_text(rules->delivered, delivered);
     return channel_set_has(rules->delivered, channel) ||
            api_body_fail(
-               body, "channel", "'%s' is not delivered by this installation; it delivers %s",
+               body, "channel",
+               "'%s' is not delivered by this installation; it delivers %s " CHANNEL_HINT,
                channel_name(channel), delivered);
 }
 

@@ -464,7 +464,7 @@ static bool check_delivered(Reading *r, const Request *request)
     channel_set_text(r->rules->delivered, delivered);
     return field_error(
         r->err, r->channel_count > 0 ? "channels" : "channel",
-        "'%s' is not delivered by this installation; it delivers %s",
+        "'%s' is not delivered by this installation; it delivers %s " CHANNEL_HINT,
         channel_name(request->channel), delivered);
 }
 

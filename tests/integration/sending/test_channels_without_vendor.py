@@ -12,11 +12,11 @@ WARNING = "no vendor delivers '{}' (STENTOR_INGEST_CHANNELS: email, sms, inapp)"
 
 
 def warnings(answer, channel):
-    return [text for text in answer.get("warnings", []) if WARNING.format(channel) in text]
+    return [text for text in answer.get("warnings", []) if WARNING.format(channel) in text and "(HINT: stentor credential put" in text]
 
 
 def test_trigger_put_warns_of_it_and_the_trigger_is_stored(pipeline):
-    for channel, said in (("whatsapp", 1), ("sms", 0), ("email", 0)):
+    for channel, said in (("whatsapp", 1), ("push", 1), ("webhook", 1), ("sms", 0), ("email", 0)):
         key, event = f"t-{uuid.uuid4().hex}", new_type("checked.out")
         body = {"event_type": event, "template": "welcome", "resolver": "address:guest.phone", "channel": channel}
         status, answer = call(pipeline, "PUT", f"/v1/triggers/{key}", body)
@@ -42,7 +42,9 @@ def test_template_put_warns_of_it_until_the_version_is_archived(pipeline, tmp_pa
 
 
 def test_a_batch_and_a_request_for_it_are_refused(pipeline):
-    done = pipeline.run_cli("batch", "create", "--name", "spring", "--template", "welcome", "--channel", "voice")
-    assert done.returncode == 2 and "'voice' is not delivered by this installation; it delivers email, sms, inapp" in done.stderr, done.stderr
+    for channel in ("voice", "push", "webhook"):
+        done = pipeline.run_cli("batch", "create", "--name", "spring", "--template", "welcome", "--channel", channel)
+        said = f"'{channel}' is not delivered by this installation; it delivers email, sms, inapp (HINT: stentor credential put"
+        assert done.returncode == 2 and said in done.stderr, done.stderr
     status, _, problem = pipeline.post({"to": "+4915112345678", "channel": "voice", "template": "welcome", "variables": {"name": "Alice"}})
-    assert (status, problem["field"]) == (422, "channel"), problem
+    assert (status, problem["field"]) == (422, "channel") and "(HINT: stentor credential put VENDOR NAME)" in problem["detail"], problem

@@ -226,7 +226,8 @@ static void a_channel_without_a_vendor_is_refused(void **state)
         {&email, HEAD "}", NULL, NULL},
         {&email, HEAD ",\"channels\":[\"email\"]}", NULL, NULL},
         {&email, "{\"to\":\"+491511234567\",\"template\":\"t\",\"channel\":\"sms\"}", "channel",
-         "'sms' is not delivered by this installation; it delivers email"},
+         "'sms' is not delivered by this installation; it delivers email (HINT: stentor credential "
+         "put VENDOR NAME)"},
         {&email,
          "[" HEAD "},{\"recipient_id\":\"rcp_01ARZ3NDEKTSV4RRFFQ69G5FAV\",\"template\":\"t\","
          "\"channels\":[\"email\",\"push\"]}]",
