@@ -220,7 +220,7 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
     FieldError wrong = {.field = ""};
     Refusal refusal = REFUSED_INVALID;
     bool ok = command_read(delivery->message.payload, now_us, delivery->arena, &c->request, &err);
-    delivery->produced_at_us = ok ? c->request.produced_at_us : 0;
+    delivery->produced_at_us = c->request.produced_at_us; // also of one with a wrong field
     if (ok && take_unknown(commands, delivery, tenant)) {
         return;
     }

@@ -8,6 +8,7 @@ import uuid
 
 import pytest
 
+from tests.harness.outbox import Application
 from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import wait_until
 from tests.harness.vendor_doubles import Callback, Double, Fault, phone, routing
@@ -298,3 +299,24 @@ def test_telnyx_takes_what_neither_takes_and_reports_it(world):
     wait_until(lambda: remind() == "suppressed", 20, "the opt-out that Telnyx knows")
     for double in others:
         double.start()
+
+
+def test_a_row_of_an_outbox_names_its_channel_in_its_payload(world):
+    """Row E43 of the memo service, "additional channels (SMS, push) by extending the outbox payload and worker logic"."""
+    def by_payload(mapping):
+        mapping["fields"] = {"tenant": {"value": TENANT}, "to": "payload->to", "channel": "payload->channel", "template": "payload->template",
+                             "variables": {"name": "payload->name"}, "correlation_id": "idempotency_key"}
+
+    memos = Application(world.pipeline, "memo")
+    relay = memos.relay(mapping=memos.write_mapping("by-payload", by_payload)).start()
+    try:
+        number = world.number()
+        sms = memos.memo("alice@example.com", "memo-1-sms", payload={"channel": "sms", "to": number, "template": "code", "name": "Alice"})
+        mail = memos.memo("bob@example.com", "memo-1-mail", payload={"channel": "email", "to": "bob@example.com", "template": "welcome", "name": "Bob"})
+        lost = memos.memo("carol@example.com", "memo-1-lost", payload={"channel": "sms", "to": "carol@example.com", "template": "code", "name": "C"})
+        wait_until(lambda: memos.counts() == {"SENT": 2, "FAILED": 1}, 30, "each row's end")
+        assert memos.mail_row(sms)["status"] == memos.mail_row(mail)["status"] == "SENT" and "phone number" in memos.mail_row(lost)["error_message"]
+        assert [sent.text for sent in world.twilio.mails if sent.to == [number]] == ["Alice, your code is 4711. "]
+        assert len(world.pipeline.mailbox.mails("bob@example.com")) == 1
+    finally:
+        assert relay.stop() == 0
