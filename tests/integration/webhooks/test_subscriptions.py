@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tenant's webhook subscriptions through the API and the command line: made once, changed, rotated; what is refused; their deliveries."""
+"""A tenant's webhook subscriptions through the API and the command line: made once, changed, rotated; what is refused; their deliveries.
+Rows B32 and B35 of the Notification Database: webhook_subscriptions (name, target_url, filters, a secret and the one before), webhook_deliveries."""
 import base64
 import http.client
 import importlib
