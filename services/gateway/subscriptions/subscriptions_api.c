@@ -157,6 +157,18 @@ static const WebhookSubscription **list_of(const ApiCall *call, Str after, size_
     return all;
 }
 
+static size_t count_of(const ApiCall *call)
+{
+    const SubscriptionsApi *api = call->ctx;
+    Str prefix = place_of(str_from(call->tenant), STR_EMPTY, call->http->arena), place;
+    void *value;
+    size_t count = 0;
+    for (size_t i = 0; map_next(api->entries, &i, &place, &value);) {
+        count += str_starts(place, prefix) ? 1 : 0;
+    }
+    return count;
+}
+
 static void get_subscriptions(ApiCall *call)
 {
     Page page;
@@ -386,12 +398,10 @@ static bool choose_id(ApiCall *call, char ret[ID_SIZE])
 static void post_subscription(ApiCall *call)
 {
     char id[ID_SIZE];
-    size_t count = 0;
     if (!choose_id(call, id)) {
         return;
     }
-    (void)list_of(call, STR_EMPTY, &count);
-    if (count >= SUBSCRIPTIONS_OF_TENANT_MAX && find(call, str_from(id)) == NULL) {
+    if (count_of(call) >= SUBSCRIPTIONS_OF_TENANT_MAX && find(call, str_from(id)) == NULL) {
         (void)api_refuse_field(
             call, "name", "the tenant has %d subscriptions; delete one first",
             SUBSCRIPTIONS_OF_TENANT_MAX);
