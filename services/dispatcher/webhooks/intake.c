@@ -14,11 +14,16 @@ typedef Stentor__V1__WebhookDelivery WebhookDelivery;
 
 // ---- reading ----
 
-static bool check_event(const WebhookDelivery *event, Error *err)
+static bool check_event(const WebhookDelivery *event, Str subject, Error *err)
 {
     const Stentor__V1__Meta *meta = event->meta;
     if (meta == NULL || !id_is_tenant(str_from(meta->tenant))) {
         return error_set(err, ERROR_PERMANENT, "'meta.tenant' is not a tenant's id");
+    }
+    if (!str_eq(str_from(meta->tenant), subject_last(subject))) {
+        return error_set(
+            err, ERROR_PERMANENT, "'meta.tenant' is '%.80s', which is not the subject's",
+            meta->tenant);
     }
     if (!id_parse(str_from(event->subscription_id), WEBHOOK_ID_PREFIX, NULL)) {
         return error_set(err, ERROR_PERMANENT, "'subscription_id' is not a subscription's id");
@@ -54,7 +59,7 @@ static HookJob *read_job(Hooks *hooks, Delivery *delivery, Error *err)
     WebhookDelivery *event = (WebhookDelivery *)event_unpack(
         &stentor__v1__webhook_delivery__descriptor, delivery->message.payload, delivery->arena,
         err);
-    if (event == NULL || !check_event(event, err)) {
+    if (event == NULL || !check_event(event, delivery->message.subject, err)) {
         return NULL;
     }
     HookJob *job = arena_zalloc(delivery->arena, sizeof *job);

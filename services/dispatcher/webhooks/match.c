@@ -4,13 +4,12 @@
 // be claimed before an earlier one is known; their batches are handled one after the other.
 #include <stdlib.h>
 
-#include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
-#include "common/events/meta.h"
 #include "common/webhooks/webhook_event.h"
 #include "services/dispatcher/webhooks/hooks_internal.h"
+#include "services/dispatcher/webhooks/match_event.h"
 
 typedef Stentor__V1__NotificationStatus NotificationStatus;
 typedef Stentor__V1__WebhookDelivery WebhookDelivery;
@@ -41,38 +40,6 @@ struct MatchBatch {
 
 // ---- which ----
 
-static WebhookDelivery *make_event(
-    const Subscription *subscription, Delivery *delivery, const NotificationStatus *status,
-    const char *type)
-{
-    Arena *arena = delivery->arena;
-    char id[WEBHOOK_DELIVERY_ID_SIZE];
-    WebhookDelivery *event = arena_alloc(arena, sizeof *event);
-    Stentor__V1__Meta *meta = arena_alloc(arena, sizeof *meta);
-    stentor__v1__webhook_delivery__init(event);
-    *meta = meta_follow(status->meta, "", status->meta->occurred_at_us);
-    webhook_delivery_id(str_from(subscription->entry->id), str_from(status->meta->event_id), id);
-    event->meta = meta;
-    event->subscription_id = arena_cstr(arena, str_from(subscription->entry->id));
-    event->delivery_id = arena_cstr(arena, str_from(id));
-    event->webhook_id = status->meta->event_id;
-    event->type = arena_cstr(arena, str_from(type));
-    event->sequence = bus_message_place(&delivery->message);
-    event->previous_webhook_id = pb_borrow("");
-    event->in_order = subscription->entry->in_order;
-    event->matched_at_us = clock_now_us();
-    event->turn = 1;
-    return event;
-}
-
-// What was stored before the subscription was made, or turned on again, is not for it: the tenant
-// replays it if it wants it.
-static bool is_since(const Subscription *subscription, int64_t stored_at_us)
-{
-    const WebhookSubscription *entry = subscription->entry;
-    return stored_at_us >= entry->created_at_us && stored_at_us >= entry->state_changed_at_us;
-}
-
 static void add_match(MatchBatch *batch, Match match)
 {
     if (batch->count == batch->room) {
@@ -92,22 +59,17 @@ static bool match_one(
     Error *err)
 {
     char type[WEBHOOK_TYPE_SIZE];
-    const NotificationStatus *status = (const NotificationStatus *)event_unpack(
-        &stentor__v1__notification_status__descriptor, delivery->message.payload, delivery->arena,
-        err);
+    const BusMessage *message = &delivery->message;
+    const NotificationStatus *status = match_read(message, delivery->arena, err);
     if (status == NULL) {
         return false;
     }
-    if (status->meta == NULL || status->meta->event_id[0] == '\0') {
-        return error_set(err, ERROR_PERMANENT, "'meta.event_id' is missing");
-    }
     webhook_type(status, type);
     for (size_t i = 0; i < count; i++) {
-        if (webhook_wants(subscriptions[i]->entry, status, type) &&
-            is_since(subscriptions[i], delivery->message.stored_at_us)) {
-            add_match(
-                batch,
-                (Match){delivery, status, make_event(subscriptions[i], delivery, status, type)});
+        if (match_wants(subscriptions[i], status, type, message->stored_at_us)) {
+            WebhookDelivery *event =
+                match_event(subscriptions[i], message, status, type, delivery->arena);
+            add_match(batch, (Match){.delivery = delivery, .status = status, .event = event});
         }
     }
     return true;

@@ -40,6 +40,9 @@ class World:
         event = json.loads(found[1]) if found and found[1][:1] == b"{" else None
         return event if event and event["subscription_id"] == id else None
 
+    def letters(self):
+        return self.pipeline.cli("dlq", "list", "--stage", "webhook", "--json")
+
     def end(self):
         for id in list(self.subscriptions.entries):
             self.subscriptions.remove(id)
@@ -275,6 +278,23 @@ def test_events_that_are_read_together_name_the_one_before_at_their_own_subscrip
         for notification in notifications:
             got = arrives(endpoint, notification, "queued", "sent")
             assert got["queued"].event["data"]["previous_id"] is None and got["sent"].event["data"]["previous_id"] == got["queued"].id
+
+
+def test_a_status_about_another_tenant_than_its_subjects_is_a_dead_letter(world):
+    """Posted to a subscription of neither."""
+    endpoint, id = world.endpoint(events=["notification.sent"])
+    other = Endpoint(world.verifier)
+    world.endpoints.append(other)
+    other_id = world.subscriptions.put(other.url, other.secret, tenant="other", events=["notification.sent"])
+    arrives(endpoint, world.pipeline.send(), "sent")
+    _, payload = world.subscriptions.client.message("STATUS", last_by_subj="ntf.status.acme.email.sent")
+    status = world.subscriptions.m.NotificationStatus.FromString(payload)
+    status.meta.event_id, status.meta.tenant = "anotherTenantsStatus01", "other"
+    world.subscriptions.client.publish("ntf.status.acme.email.sent", status.SerializeToString(), event_id="anotherTenantsStatus01")
+    wait_until(lambda: "'meta.tenant' is 'other', which is not the subject's" in world.letters(), 20, "the dead letter")
+    arrives(endpoint, world.pipeline.send(), "sent")
+    assert world.pipeline.postgres.query("SELECT 1 FROM webhooks.deliveries WHERE event_id = 'anotherTenantsStatus01'") == []
+    assert other.requests == [] and len(endpoint.requests) == 2 and other_id != id
 
 
 def test_an_endpoint_that_hangs_does_not_delay_another(world):
