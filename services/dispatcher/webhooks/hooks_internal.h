@@ -13,8 +13,9 @@
 #include "stentor/v1/webhook.pb-c.h"
 
 enum {
-    HOOK_FLUSH_MS = 1,         // claims, and outcomes, that share a statement
-    HOOK_FLUSH_AGAIN_MS = 500, // outcomes, or rows, that Postgres did not take
+    HOOK_FLUSH_MS = 1,           // claims, and outcomes, that share a statement
+    HOOK_FLUSH_AGAIN_MS = 500,   // outcomes, or rows, that Postgres did not take
+    HOOK_CONFIG_AGAIN_MS = 5000, // rows whose table, or a right on it, is missing
     HOOK_STOP_PATIENCE_MS = 3000,
     HOOK_QUEUE_FACTOR = 4, // of an endpoint: so many times its posts on the way may wait in memory
     HOOK_TENANT_PART = 4,  // a tenant has at most this part of all posts, and of what is in hand
@@ -76,6 +77,7 @@ struct HookJob {
     size_t response_len;
     bool gone;    // 410
     bool counted; // in endpoint->posting
+    bool refused; // Postgres refused its outcome
 };
 
 // Claims, or outcomes, of one statement; in the transaction's arena.
@@ -105,6 +107,7 @@ struct Hooks {
     Endpoint **starved;
     size_t starved_count, starved_room;
     JobList claiming, recording;
+    JobList refused; // outcomes that Postgres refuses
     uv_timer_t tick, claim_timer, record_timer, starved_timer, turn_timer, match_timer;
     bool asking;  // what the consumer of STATUS has in hand
     size_t posts; // on the way
@@ -160,7 +163,8 @@ void hook_post(HookJob *job, int64_t now_us); // which hook_refusal allowed at t
 // outcome.c
 void hook_record(HookJob *job); // job->outcome
 void hook_record_flush(Hooks *hooks);
-void hook_publish(HookJob *job); // the recorded outcome
+void hook_record_refused(Hooks *hooks); // the first of them once more
+void hook_publish(HookJob *job);        // the recorded outcome
 // Of a recorded failure: so many in a row turn the endpoint off. Not one of before its subscription
 // was turned on again.
 void hook_judge(HookJob *job, int64_t failures);

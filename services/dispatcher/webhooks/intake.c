@@ -293,6 +293,7 @@ void hook_tick(Hooks *hooks)
     }
     free((void *)late);
     forget_one(hooks, clock_mono_us());
+    hook_record_refused(hooks);
 }
 
 void hook_give_up(Hooks *hooks)
@@ -306,5 +307,9 @@ void hook_give_up(Hooks *hooks)
         while ((job = job_list_pop(&endpoint->queue)) != NULL) {
             hook_end(job, &err);
         }
+    }
+    HookJob *refused;
+    while ((refused = job_list_pop(&hooks->refused)) != NULL) {
+        hook_end(refused, &err);
     }
 }

@@ -20,6 +20,7 @@ typedef struct Match {
     Delivery *delivery;
     const NotificationStatus *status;
     WebhookDelivery *event;
+    const Error *refused; // its row cannot be made; NULL: it can
 } Match;
 
 // In the arena of its deliveries, which ends when the last of them is settled. At most
@@ -32,6 +33,7 @@ struct MatchBatch {
     Match *matches;
     size_t count, room;
     size_t queried;               // ordered matches that have asked for a row
+    size_t alone_until;           // before this place each asks by itself
     size_t asked[HOOK_BATCH_MAX]; // of the statement under way: places in `matches`
     size_t asked_count;
     int statement;
@@ -102,6 +104,21 @@ static bool emit_match(const Match *match, Error *err)
 
 static void advance(Hooks *hooks);
 
+// What one subscription cannot have, the others of the status have nonetheless.
+static void end_match(
+    const MatchBatch *batch, const Match *match, const Error *failed, Error *status_err)
+{
+    if (failed != NULL) {
+        return;
+    }
+    Error err = {0};
+    if (match->refused == NULL && emit_match(match, &err)) {
+        metric_add(batch->hooks->metrics.matched, 1);
+    } else {
+        *status_err = match->refused != NULL ? *match->refused : err;
+    }
+}
+
 static void end_batch(MatchBatch *batch, const Error *failed)
 {
     Hooks *hooks = batch->hooks;
@@ -112,9 +129,7 @@ static void end_batch(MatchBatch *batch, const Error *failed)
     for (size_t i = 0; i < count; i++) {
         errors[i] = failed != NULL ? *failed : (Error){0};
         for (; at < batch->count && batch->matches[at].delivery == batch->deliveries[i]; at++) {
-            if (errors[i].kind == ERROR_NONE && emit_match(&batch->matches[at], &errors[i])) {
-                metric_add(hooks->metrics.matched, 1);
-            }
+            end_match(batch, &batch->matches[at], failed, &errors[i]);
         }
     }
     map_free(batch->latest);
@@ -147,6 +162,14 @@ static void look_back(MatchBatch *batch, const Match *match)
 }
 
 static bool ask_next(MatchBatch *batch);
+
+static void go_on(MatchBatch *batch)
+{
+    if (!ask_next(batch)) {
+        end_batch(batch, NULL);
+    }
+}
+
 static void on_match_timer(uv_timer_t *timer);
 
 static void handle_queued(MatchBatch *batch, const PGresult *res)
@@ -162,9 +185,24 @@ static void handle_queued(MatchBatch *batch, const PGresult *res)
     for (size_t i = 0; i < batch->asked_count; i++) {
         look_back(batch, &batch->matches[batch->asked[i]]);
     }
-    if (!ask_next(batch)) {
-        end_batch(batch, NULL);
+    go_on(batch);
+}
+
+// A row that Postgres cannot take holds up no other: each asks by itself, and that one alone ends.
+static void handle_refused(MatchBatch *batch, const Error *err)
+{
+    size_t first = batch->asked[0];
+    if (batch->asked_count > 1) {
+        batch->alone_until = batch->queried;
+        batch->queried = first;
+    } else {
+        Error *refused = arena_alloc(batch->matches[first].delivery->arena, sizeof *refused);
+        *refused = *err;
+        batch->matches[first].refused = refused;
+        LOG(LOG_WARN, "a webhook in order got no row; its status was moved to the dead letters",
+            log_text("delivery", batch->matches[first].event->delivery_id), log_error(err));
     }
+    go_on(batch);
 }
 
 static void on_queued(void *ctx, DbTxn *txn, const Error *err)
@@ -175,16 +213,20 @@ static void on_queued(void *ctx, DbTxn *txn, const Error *err)
         handle_queued(batch, db_txn_result(txn, batch->statement));
         return;
     }
-    if (err->kind == ERROR_TRANSIENT && !batch->hooks->stopping) {
+    if (err->kind == ERROR_PERMANENT) {
+        handle_refused(batch, err);
+    } else if (err->kind == ERROR_CANCELLED || batch->hooks->stopping) {
+        end_batch(batch, err);
+    } else {
         // Here and not by a redelivery, which newer statuses would overtake.
-        (void)uv_timer_start(&batch->hooks->match_timer, on_match_timer, HOOK_FLUSH_AGAIN_MS, 0);
-        return;
+        bool mended = err->kind != ERROR_CONFIG; // by itself; a missing table or right is not
+        uint64_t again_ms = mended ? HOOK_FLUSH_AGAIN_MS : HOOK_CONFIG_AGAIN_MS;
+        if (!mended) {
+            LOG(LOG_WARN, "webhooks in order got no row yet; what is behind them waits",
+                log_int("count", (int64_t)batch->asked_count), log_error(err));
+        }
+        (void)uv_timer_start(&batch->hooks->match_timer, on_match_timer, again_ms, 0);
     }
-    if (err->kind != ERROR_CANCELLED) {
-        LOG(LOG_WARN, "webhooks in order got no row; their statuses will be read again",
-            log_int("count", (int64_t)batch->asked_count), log_error(err));
-    }
-    end_batch(batch, err);
 }
 
 static void submit(MatchBatch *batch)
@@ -218,7 +260,8 @@ void match_give_up(Hooks *hooks)
 static bool ask_next(MatchBatch *batch)
 {
     batch->asked_count = 0;
-    while (batch->queried < batch->count && batch->asked_count < HOOK_BATCH_MAX) {
+    size_t most = batch->queried < batch->alone_until ? 1 : HOOK_BATCH_MAX;
+    while (batch->queried < batch->count && batch->asked_count < most) {
         size_t at = batch->queried++;
         if (batch->matches[at].event->in_order) {
             // The row is made before the event before it is known; the claim puts the whole text.
@@ -235,9 +278,8 @@ static bool ask_next(MatchBatch *batch)
 
 static void advance(Hooks *hooks)
 {
-    MatchBatch *batch = hooks->matching;
-    if (batch != NULL && !ask_next(batch)) {
-        end_batch(batch, NULL);
+    if (hooks->matching != NULL) {
+        go_on(hooks->matching);
     }
 }
 

@@ -159,23 +159,67 @@ void hook_judge(HookJob *job, int64_t failures)
     }
 }
 
+static void submit(Hooks *hooks, HookJob *const *jobs, size_t count);
+
+// Its claim ends with its lease, and the endpoint gets the event again.
+static void give_up(JobBatch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        hook_end(batch->jobs[i], &(Error){.kind = ERROR_TRANSIENT});
+    }
+}
+
+// One that Postgres refuses holds up no other. It stays in hand with its claim until its table is
+// mended: redelivered, its endpoint would be called again and again.
+static void handle_refused(JobBatch *batch)
+{
+    Hooks *hooks = batch->hooks;
+    if (batch->count == 1) {
+        batch->jobs[0]->refused = true;
+        job_list_push(&hooks->refused, batch->jobs[0]);
+        return;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        submit(hooks, &batch->jobs[i], 1);
+    }
+}
+
 static void keep(JobBatch *batch, const Error *err)
 {
     Hooks *hooks = batch->hooks;
-    bool give_up = err->kind == ERROR_CANCELLED || err->kind == ERROR_PERMANENT ||
-                   (hooks->stopping &&
-                    uv_now(hooks->parts.loop) - hooks->stopping_at_ms > HOOK_STOP_PATIENCE_MS);
+    bool alone = err->kind == ERROR_PERMANENT && batch->count == 1;
+    bool over = hooks->stopping &&
+                uv_now(hooks->parts.loop) - hooks->stopping_at_ms > HOOK_STOP_PATIENCE_MS;
     LOG(LOG_WARN, "outcomes of webhooks were not recorded", log_int("count", (int64_t)batch->count),
         log_error(err));
-    for (size_t i = 0; i < batch->count; i++) {
-        if (give_up) {
-            // Its claim ends with its lease, and the endpoint gets the event again.
-            hook_end(batch->jobs[i], &(Error){.kind = ERROR_TRANSIENT});
-        } else {
+    if (err->kind == ERROR_CANCELLED || over || (alone && hooks->stopping)) {
+        give_up(batch);
+    } else if (err->kind == ERROR_PERMANENT) {
+        handle_refused(batch);
+    } else {
+        for (size_t i = 0; i < batch->count; i++) {
             job_list_push(&hooks->recording, batch->jobs[i]);
         }
+        record_in(hooks, HOOK_FLUSH_AGAIN_MS);
     }
-    record_in(hooks, HOOK_FLUSH_AGAIN_MS);
+}
+
+void hook_record_refused(Hooks *hooks)
+{
+    HookJob *job = job_list_pop(&hooks->refused);
+    if (job != NULL) {
+        submit(hooks, &job, 1);
+    }
+}
+
+// One of those that were refused is recorded: the others may be, too.
+static void record_refused_ones(Hooks *hooks)
+{
+    HookJob *job;
+    while ((job = job_list_pop(&hooks->refused)) != NULL) {
+        job_list_push(&hooks->recording, job);
+    }
+    record_in(hooks, 0);
 }
 
 static void handle_recorded(JobBatch *batch, const PGresult *res)
@@ -185,6 +229,9 @@ static void handle_recorded(JobBatch *batch, const PGresult *res)
         HookRecorded row = hook_ledger_recorded(res, n);
         if (row.index < batch->count) {
             recorded[row.index] = true;
+            if (batch->jobs[row.index]->refused) {
+                record_refused_ones(batch->hooks);
+            }
             count_outcome(batch->hooks, batch->jobs[row.index]);
             hook_judge(batch->jobs[row.index], row.failures);
         }

@@ -297,6 +297,52 @@ def test_a_status_about_another_tenant_than_its_subjects_is_a_dead_letter(world)
     assert other.requests == [] and len(endpoint.requests) == 2 and other_id != id
 
 
+class Refusal:
+    """Postgres refuses rows of a subscription, as a constraint does that an operator added."""
+
+    def __init__(self, world, condition):
+        self.world = world
+        world.pipeline.postgres.query(f"ALTER TABLE webhooks.deliveries ADD CONSTRAINT refusal CHECK ({condition}) NOT VALID")
+
+    def end(self):
+        self.world.pipeline.postgres.query("ALTER TABLE webhooks.deliveries DROP CONSTRAINT IF EXISTS refusal")
+
+
+def test_a_row_in_order_that_postgres_refuses_takes_no_other_with_it(world):
+    endpoint, _ = world.endpoint(in_order=True)
+    refused, refused_id = world.endpoint(in_order=True, events=["notification.sent"])
+    refusal = Refusal(world, f"subscription_id <> '{refused_id}'")
+    try:
+        for notification in [world.pipeline.send() for _ in range(3)]:
+            arrives(endpoint, notification, "queued", "sent")
+            wait_until(lambda one=notification: one in world.letters(), 20, "the dead letter of its status")
+    finally:
+        refusal.end()
+    assert refused.requests == []
+    assert len(endpoint.requests) == 6  # of statuses that are dead letters for the other one, too
+
+
+def test_an_outcome_that_postgres_refuses_takes_no_other_with_it_and_is_kept(world):
+    """Neither endpoint is called again: the one row waits, with its claim, until the table is mended."""
+    endpoint, id = world.endpoint(events=["notification.sent"])
+    refused, refused_id = world.endpoint(events=["notification.sent"])
+    refusal = Refusal(world, f"subscription_id <> '{refused_id}' OR state <> 'delivered'")
+    try:
+        notifications = [world.pipeline.send() for _ in range(4)]
+        for notification in notifications:
+            world.subscriptions.row(id, notification, state="delivered")
+            arrives(refused, notification, "sent")
+        ended = "SELECT 1 FROM webhooks.deliveries WHERE subscription_id = %s AND state = 'claimed' AND lease_until < now() - interval '1 second'"
+        wait_until(lambda: len(world.pipeline.postgres.query(ended, refused_id)) == 4, 30, "the time in which their claims would be taken over")
+        later = world.pipeline.send()
+        world.subscriptions.row(id, later, state="delivered")
+    finally:
+        refusal.end()
+    for notification in [*notifications, later]:
+        world.subscriptions.row(refused_id, notification, state="delivered")
+        assert statuses(refused, notification) == ["sent"] == statuses(endpoint, notification)
+
+
 def test_an_endpoint_that_hangs_does_not_delay_another(world):
     hanging, hanging_id = world.endpoint(events=["notification.sent"])
     quick, _ = world.endpoint(events=["notification.sent"])
