@@ -46,7 +46,7 @@ void job_list_submit(
     }
 }
 
-static HookTenant *tenant_of(Hooks *hooks, Str name)
+HookTenant *tenant_of(Hooks *hooks, Str name)
 {
     HookTenant *tenant = map_get(hooks->tenants, name);
     if (tenant == NULL) {
@@ -59,6 +59,11 @@ static HookTenant *tenant_of(Hooks *hooks, Str name)
 static size_t part_of(size_t all)
 {
     return all > HOOK_TENANT_PART ? all / HOOK_TENANT_PART : 1;
+}
+
+bool tenant_has_room(const Hooks *hooks, const HookTenant *tenant)
+{
+    return tenant->in_hand < part_of(hooks->parts.in_flight_max);
 }
 
 Endpoint *endpoint_of(Hooks *hooks, const Subscription *subscription)
@@ -78,11 +83,9 @@ Endpoint *endpoint_of(Hooks *hooks, const Subscription *subscription)
 
 bool endpoint_take(Endpoint *endpoint, const Subscription *subscription, HookJob *job)
 {
-    if (endpoint->queue.count >= (size_t)subscription->in_flight * HOOK_QUEUE_FACTOR ||
-        endpoint->tenant->in_hand >= part_of(job->hooks->parts.in_flight_max)) {
+    if (endpoint->queue.count >= (size_t)subscription->in_flight * HOOK_QUEUE_FACTOR) {
         return false;
     }
-    endpoint->tenant->in_hand++;
     job->endpoint = endpoint;
     job_list_push(&endpoint->queue, job);
     return true;

@@ -45,9 +45,9 @@ typedef struct JobList {
     size_t count;
 } JobList;
 
-// What a tenant's endpoints have here together: slow ones of one tenant leave room for others'.
+// What a tenant has here together: slow endpoints of one tenant leave room for others'.
 typedef struct HookTenant {
-    size_t in_hand; // in endpoints' queues or posting
+    size_t in_hand; // its jobs, each from its reading to its end
     size_t posting;
 } HookTenant;
 
@@ -67,6 +67,7 @@ struct HookJob {
     Hooks *hooks;
     Delivery *delivery;
     Stentor__V1__WebhookDelivery *event;
+    HookTenant *tenant;
     Endpoint *endpoint;         // NULL: it has not come to one, or is not posted
     HookJob *next;              // in the list that it is in
     JobList chain;              // events of the same notification that wait for this one
@@ -148,6 +149,8 @@ void hook_redeliver(HookJob *job, int64_t delay_ms);
 void hook_hold(HookJob *job, int64_t at_us, const char *why);
 
 // endpoint.c
+HookTenant *tenant_of(Hooks *hooks, Str name);
+bool tenant_has_room(const Hooks *hooks, const HookTenant *tenant); // for one more in hand
 Endpoint *endpoint_of(Hooks *hooks, const Subscription *subscription);
 bool endpoint_take(Endpoint *endpoint, const Subscription *subscription, HookJob *job);
 void endpoint_pump(Hooks *hooks, Endpoint *endpoint); // claims what may be posted now

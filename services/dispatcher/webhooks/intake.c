@@ -101,13 +101,13 @@ static void leave(HookJob *job)
     Hooks *hooks = job->hooks;
     Endpoint *endpoint = job->endpoint;
     (void)map_remove(hooks->jobs, str_from(job->event->delivery_id));
+    job->tenant->in_hand--;
     if (job->event->in_order && map_get(hooks->chains, chain_key(job)) == job) {
         pass_on(job);
     }
     if (endpoint != NULL) {
         endpoint->posting -= job->counted ? 1 : 0;
         endpoint->tenant->posting -= job->counted ? 1 : 0;
-        endpoint->tenant->in_hand--;
         job->endpoint = NULL;
         endpoint_pump(hooks, endpoint);
     }
@@ -225,6 +225,21 @@ static bool chained(HookJob *job)
     return true;
 }
 
+static void take(HookJob *job)
+{
+    Hooks *hooks = job->hooks;
+    job->tenant = tenant_of(hooks, str_from(job->event->meta->tenant));
+    bool room = tenant_has_room(hooks, job->tenant);
+    map_put(hooks->jobs, str_from(job->event->delivery_id), job);
+    job->tenant->in_hand++;
+    if (!room) {
+        metric_add(hooks->metrics.held_full, 1);
+        hook_hold(job, 0, "full");
+    } else if (!job->event->in_order || !chained(job)) {
+        admit(job);
+    }
+}
+
 void hook_intake(Hooks *hooks, Delivery **deliveries, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -241,10 +256,7 @@ void hook_intake(Hooks *hooks, Delivery **deliveries, size_t count)
             delivery_redeliver(deliveries[i], HOOK_SELF_MS); // its first delivery is in hand here
             continue;
         }
-        map_put(hooks->jobs, str_from(job->event->delivery_id), job);
-        if (!job->event->in_order || !chained(job)) {
-            admit(job);
-        }
+        take(job);
     }
 }
 

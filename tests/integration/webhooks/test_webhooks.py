@@ -343,6 +343,30 @@ def test_an_outcome_that_postgres_refuses_takes_no_other_with_it_and_is_kept(wor
         assert statuses(refused, notification) == ["sent"] == statuses(endpoint, notification)
 
 
+def test_what_waits_for_an_earlier_event_counts_in_its_tenants_part(world):
+    """A quarter of what a process has in hand, those behind the first event of their notification with it."""
+    webhook = world.pipeline.services["webhook"]
+    assert webhook.stop() == 0
+    endpoint, id = world.endpoint(in_order=True, wait=False)
+    endpoint.hang = 1
+    notifications = [world.pipeline.send() for _ in range(8)]  # two statuses of each
+    for notification in notifications:
+        world.pipeline.status(notification, wait="sent")
+    webhook.options["STENTOR_WEBHOOK_IN_FLIGHT"] = "16"
+    try:
+        webhook.start()
+        in_hand = []
+        wait_until(lambda: in_hand.append(webhook.metric("stentor_webhook_in_hand")) or len(endpoint.requests) >= 8, 60, "posts")
+        assert 2 <= max(in_hand) <= 4
+        endpoint.hang = 0
+        for notification in notifications:
+            arrives(endpoint, notification, "queued", "sent", seconds=60)
+    finally:
+        del webhook.options["STENTOR_WEBHOOK_IN_FLIGHT"]
+        webhook.stop()
+        webhook.start()
+
+
 def test_an_endpoint_that_hangs_does_not_delay_another(world):
     hanging, hanging_id = world.endpoint(events=["notification.sent"])
     quick, _ = world.endpoint(events=["notification.sent"])
