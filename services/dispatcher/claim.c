@@ -132,6 +132,9 @@ static void note_hits(Dispatcher *dispatcher, const PGresult *res, bool parked)
                 dispatcher->metrics.unknown, hit.unknown_count > job->row.unknown_count ? 1 : 0);
             job->taken_unknown = hit.unknown_count > job->row.unknown_count;
             job->row.unknown_count = hit.unknown_count;
+            if (job->taken_unknown) { // since when the vendor may have it: asked about later
+                job->row.claimed_at_us = job->conflict->row.claimed_at_us;
+            }
         }
     }
 }

@@ -130,8 +130,10 @@ static void count_outcome(const Job *job)
     count_mail(metrics, job);
     if (row->state == LEDGER_SENT) {
         metric_add(metrics->sent, 1);
-        metric_observe(
-            metrics->send_seconds, (double)(row->finished_at_us - row->claimed_at_us) / 1e6);
+        if (!job->taken_unknown) { // else its claim was another process's
+            metric_observe(
+                metrics->send_seconds, (double)(row->finished_at_us - row->claimed_at_us) / 1e6);
+        }
     } else if (row->state == LEDGER_DEFERRED) {
         metric_add(metrics->deferred, 1);
     } else if (row->state == LEDGER_FAILED) {

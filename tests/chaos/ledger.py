@@ -114,9 +114,10 @@ class Ledger:
         return not self.wrong
 
     def perhaps_sent(self):
-        """Unknown at a vendor, and the route's policy sends nothing again: it may be in no mailbox."""
-        maybe = {i for i in self.unknown & set(self.accepted) if policy_of(self.accepted[i]) in NEVER_AGAIN}
-        return {i for i in maybe if i in self.parked or channels.channel_of(self.accepted[i]) == "email"}
+        """Unknown at a vendor, and the route's policy sends nothing again, or it waits for an operator: it may be in no mailbox."""
+        unknown = self.unknown & set(self.accepted)
+        counted = {i for i in unknown if policy_of(self.accepted[i]) in NEVER_AGAIN and channels.channel_of(self.accepted[i]) == "email"}
+        return counted | (unknown & self.rightly_parked())
 
     def rightly_parked(self):
         """By the policy, or no vendor is left to fail over to: it is at one, and the only other one has refused it or may have it too."""

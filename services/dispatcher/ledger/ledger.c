@@ -72,7 +72,8 @@ static const DbStatement claim_retries_statement = {
     " RETURNING notification_id, attempt, unknown_count, settled_at IS NOT NULL"
 
 // A claim on which a proof was noted (settled_at) can only become "sent", whichever process ends
-// it. One that may have been sent stays at its vendor; a released one goes where $8 says.
+// it. One that may have been sent stays at its vendor, and keeps the time since when that vendor
+// may have it; a released one goes where $8 says.
 static const DbStatement take_over_statement = {
     "dispatch_take_over",
     "INSERT INTO dispatcher.ledger (created_at, notification_id, attempt, tenant_id, state, owner,"
@@ -86,8 +87,8 @@ static const DbStatement take_over_statement = {
     " ON CONFLICT (created_at, notification_id, attempt) DO UPDATE"
     " SET state = CASE WHEN ledger.settled_at IS NULL THEN 'claimed' ELSE 'sent' END,"
     "     owner = excluded.owner, lease_until = excluded.lease_until,"
-    "     claimed_at = CASE WHEN ledger.settled_at IS NULL THEN excluded.claimed_at"
-    "       ELSE ledger.claimed_at END,"
+    "     claimed_at = CASE WHEN ledger.settled_at IS NULL AND ledger.owner IN ('', excluded.owner)"
+    "       THEN excluded.claimed_at ELSE ledger.claimed_at END,"
     "     unknown_count = ledger.unknown_count + CASE WHEN ledger.owner IN ('', excluded.owner)"
     "       THEN 0 ELSE 1 END,"
     "     vendor = excluded.vendor, credential = excluded.credential,"

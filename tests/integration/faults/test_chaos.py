@@ -62,13 +62,14 @@ def test_a_restored_store_was_copied_before_and_is_left_alone_meanwhile():
 # ---- the verdict ----
 
 
-def _ledger(kept=None, status="sent", reason=None, unknown=(), permanent=None, hurt=None, accepted=("a",), history=None, address=None, vendors=None, parked=(), hooks=None):
+def _ledger(kept=None, status="sent", reason=None, unknown=(), permanent=None, hurt=None, accepted=("a",), history=None, address=None, vendors=None, parked=(), hooks=None,
+            no_other=()):
     rows = [(i, status, reason) for i in accepted] if history is None else history
     ended = {name: sum(row[0] in accepted and row[1] == name for row in rows) for name in ("sent", "failed")}
     audit = {"accepted": len(accepted), **ended, "in_flight": 0, "lost": 0, "findings": [{"id": i, "what": "unknown"} for i in unknown]}
     world = types.SimpleNamespace(
         run_cli=lambda *words, **_: types.SimpleNamespace(returncode=0, stdout=json.dumps(audit)),
-        postgres=types.SimpleNamespace(query=lambda sql, *_: [] if "o.code" in sql else [(i,) for i in parked] if "parked" in sql else rows))
+        postgres=types.SimpleNamespace(query=lambda sql, *_: [(i,) for i in no_other] if "o.code" in sql else [(i,) for i in parked] if "parked" in sql else rows))
     mailbox = {"kept": kept or {}, "permanent": permanent or {}, "hurt": hurt or {}}
     return Ledger(world, {i: address or f"{i}@x" for i in accepted}, mailbox, vendors, hooks)
 
@@ -117,6 +118,9 @@ def _vendors(wrong=(), sendgrid=(), resend=()):
     (KEYED, {"unknown": ["a"]}, {"resend": [1.0, 2.0]}, "twice at the vendor"),
     (MOVED, {}, {"sendgrid": [1.0], "wrong": ["400 no"]}, "requests that sendgrid"),
     (MOVED, {"parked": ["a"]}, {"sendgrid": [1.0]}, "parked although"),
+    (MOVED, {"unknown": ["a"], "parked": ["a"]}, {}, "lost"),
+    (MOVED, {"unknown": ["a"], "parked": ["a"], "no_other": ["a"]}, {}, None),
+    (MOVED, {"parked": ["a"], "no_other": ["a"]}, {}, "lost"),
 ])
 def test_the_verdict_knows_what_a_route_s_policy_allows(address, case, vendors, wrong):
     ledger = _ledger(address=address, vendors=_vendors(**vendors), **case)

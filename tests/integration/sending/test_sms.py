@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """SMS: a credential of a vendor is all that it takes. From POST /v1/notifications to `delivered`, which the vendor reports to the address that
 it was given for this very attempt."""
+import email.utils
 import http.client
 import json
+import time
 import urllib.parse
 import uuid
 
@@ -192,6 +194,21 @@ def test_a_vendor_that_can_be_asked_is_asked(world):
     world.routing.wait_rows(notification, (1, "twilio", "deferred", 1), (2, "twilio", "sent", 1), timeout=60)
     assert len(world.twilio.mails) == before + 1
     assert any(request.method == "GET" and "/Messages.json?" in request.path for request in world.twilio.requests)
+
+
+def test_a_vendor_is_asked_about_all_that_a_killed_process_may_have_sent(world):
+    """However late its claim is taken over: what the vendor has had since the first claim."""
+    world.twilio.behave(Fault.HANG_AFTER_BODY, times=1)
+    before, dispatcher = len(world.twilio.mails), world.pipeline.services["dispatcher"]
+    notification = world.accepted(variables={"name": "Late"})
+    wait_until(lambda: len(world.twilio.mails) == before + 1, 20, "the message at the vendor")
+    dispatcher.kill()
+    world.twilio.mails[-1].made = email.utils.formatdate(time.time() - 60, usegmt=True)
+    world.pipeline.postgres.query("UPDATE dispatcher.ledger SET lease_until = now(), claimed_at = claimed_at - interval '1 minute'"
+                                  " WHERE notification_id = %s RETURNING 1", notification)
+    dispatcher.start()
+    world.routing.wait_rows(notification, (1, "twilio", "deferred", 1), (2, "twilio", "sent", 1), timeout=60)
+    assert len(world.twilio.mails) == before + 1
 
 
 def test_who_replies_stop_gets_no_reminders_any_more(world):

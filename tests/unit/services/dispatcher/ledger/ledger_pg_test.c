@@ -158,6 +158,25 @@ static void a_take_over_leaves_a_mail_where_it_may_have_been_sent(void **state)
         admin_value(stage->fx->admin, "SELECT vendor FROM dispatcher.ledger"), "postmark");
 }
 
+static void a_take_over_keeps_the_time_since_when_it_may_have_been_sent(void **state)
+{
+    static const char FIRST[] = "SELECT claimed_at = '2026-11-27 08:00Z' FROM dispatcher.ledger";
+    Stage *stage = *state;
+    claim(stage, 1, "one");
+    admin_exec(stage->fx->admin, "UPDATE dispatcher.ledger SET claimed_at = '2026-11-27 08:00Z'");
+    expire(stage);
+    assert_int_equal(take_over(stage, 1, "two"), 1);
+    assert_string_equal(admin_value(stage->fx->admin, FIRST), "t");
+    expire(stage);
+    assert_int_equal(take_over(stage, 1, "three"), 1);
+    assert_string_equal(admin_value(stage->fx->admin, FIRST), "t");
+    DbTxn *txn = db_txn_new(stage->fx->pool);
+    ledger_add_release(txn, stage->list, 1, STR("three"));
+    committed(stage, txn);
+    assert_int_equal(take_over(stage, 1, "four"), 1); // it was not sent
+    assert_string_equal(admin_value(stage->fx->admin, FIRST), "f");
+}
+
 static void what_is_decided_here_is_at_no_vendor(void **state)
 {
     Stage *stage = *state;
@@ -288,6 +307,7 @@ int main(void)
         ON_STAGE(a_claim_says_at_which_vendor_it_is),
         ON_STAGE(an_unsent_mail_moves_to_another_vendor_under_the_same_claim),
         ON_STAGE(a_take_over_leaves_a_mail_where_it_may_have_been_sent),
+        ON_STAGE(a_take_over_keeps_the_time_since_when_it_may_have_been_sent),
         ON_STAGE(what_is_decided_here_is_at_no_vendor),
         ON_STAGE(parking_takes_only_what_may_have_been_sent),
         ON_STAGE(a_lease_is_made_longer_by_its_owner),
