@@ -195,7 +195,7 @@ static void derive(const char *stage, const WebhookDelivery *delivery, char out[
 static void set_id(WebhookDelivery *delivery, Arena *arena)
 {
     char id[EVENT_ID_SIZE];
-    derive("hook", delivery, id);
+    derive(delivery->gone ? "hook_gone" : "hook", delivery, id);
     delivery->meta->event_id = arena_cstr(arena, str_from(id));
 }
 

@@ -16,5 +16,10 @@ typedef enum WebhookState {
 
 #define WEBHOOK_STATES "queued, claimed, waiting, delivered, failed" // for what refuses another one
 
+// The error of a delivery in order whose event is in no stream any more. A row whose event was
+// never claimed has no payload: "{}".
+#define WEBHOOK_GONE "gone"
+#define WEBHOOK_NO_PAYLOAD "{}"
+
 const char *webhook_state_name(WebhookState state); // "" for WEBHOOK_NONE
 WebhookState webhook_state_from_name(Str name);     // WEBHOOK_NONE: it is none

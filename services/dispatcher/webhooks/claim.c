@@ -24,7 +24,7 @@ void hook_claim(HookJob *job)
 static void begin(HookJob *job)
 {
     int64_t now_us = clock_now_us();
-    job->event->attempt++;
+    job->event->attempt += job->event->gone ? 0 : 1;
     if (job->refusal == NULL) {
         job->refusal = hook_refusal(job, now_us);
     }
@@ -44,8 +44,9 @@ static void begin(HookJob *job)
 static void repeat(HookJob *job, const HookConflict *there)
 {
     metric_add(job->hooks->metrics.repeated, 1);
-    if (there->turn > job->event->turn) {
-        hook_end(job, NULL); // an older turn: what followed from it has come by already
+    if (there->turn > job->event->turn || (job->event->gone && there->state != WEBHOOK_FAILED)) {
+        // An older turn: what followed from it has come by already. Or it came after all.
+        hook_end(job, NULL);
         return;
     }
     job->event->attempt = (uint32_t)there->attempt;
@@ -63,14 +64,6 @@ static void repeat(HookJob *job, const HookConflict *there)
     hook_publish(job);
 }
 
-static void wait_in_order(HookJob *job, const HookConflict *there)
-{
-    int64_t soon_us = clock_now_us() + HOOK_HOLD_MIN_S * INT64_C(1000000);
-    int64_t until_us = there->blocked_until_us + HOOK_HOLD_MIN_S * INT64_C(1000000);
-    metric_add(job->hooks->metrics.held_order, 1);
-    hook_hold(job, until_us > soon_us ? until_us : soon_us, "order");
-}
-
 static void handle_conflict(HookJob *job, const HookConflict *there)
 {
     bool ended = there->state == WEBHOOK_DELIVERED || there->state == WEBHOOK_FAILED ||
@@ -80,8 +73,8 @@ static void handle_conflict(HookJob *job, const HookConflict *there)
         repeat(job, there);
     } else if (there->state == WEBHOOK_CLAIMED && there->wait_ms > 0) {
         hook_redeliver(job, there->wait_ms + HOOK_RACE_MS); // another process has it in hand
-    } else if (there->blocked) {
-        wait_in_order(job, there);
+    } else if (there->first.sequence > 0) {
+        hook_wait_in_order(job, &there->first);
     } else {
         hook_redeliver(job, HOOK_RACE_MS); // another process is making the row
     }
@@ -150,8 +143,8 @@ static void submit(Hooks *hooks, HookJob *const *jobs, size_t count)
         batch->jobs[i] = jobs[i];
         events[i] = jobs[i]->event;
     }
-    batch->statement =
-        hook_ledger_add_claim(txn, events, count, hooks->owner, hooks->parts.lease_ms);
+    batch->statement = hook_ledger_add_claim(
+        txn, events, count, hooks->owner, hooks->parts.lease_ms, hook_round_ms(hooks));
     db_txn_submit(txn, on_claimed, batch);
 }
 

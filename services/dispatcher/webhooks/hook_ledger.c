@@ -14,6 +14,9 @@ typedef Stentor__V1__WebhookDelivery WebhookDelivery;
     "  $13::int2[]) WITH ORDINALITY AS w(id, tenant_id, subscription_id, event_id, event_type,"    \
     "  notification_id, sequence, previous, payload, ordered, created_at, turn, attempt, nr)"
 
+// What shows that a delivery's event is on its way, also until when it says so.
+#define SIGN "greatest(e.created_at, e.lease_until, e.finished_at, e.next_attempt_at, e.seen_at)"
+
 // An event of the notification before this one has not ended at the subscription.
 #define EARLIER                                                                                    \
     " FROM webhooks.deliveries e WHERE e.ordered AND e.subscription_id = w.subscription_id"        \
@@ -43,7 +46,7 @@ static const DbStatement claim_statement = {
     "  state, turn, attempt, owner, lease_until, claimed_at)"
     " SELECT w.id, w.tenant_id, w.subscription_id, w.event_id, w.event_type, w.notification_id,"
     "  w.sequence, w.previous, w.payload, w.ordered, w.created_at, 'claimed', w.turn,"
-    "  w.attempt + 1, $14::text, now() + $15::int8 * interval '1 millisecond', now()"
+    "  w.attempt, $14::text, now() + $15::int8 * interval '1 millisecond', now()"
     " FROM w WHERE NOT w.ordered OR NOT EXISTS (SELECT" EARLIER ") ORDER BY w.id"
     " ON CONFLICT (id) DO UPDATE SET state = 'claimed', turn = excluded.turn,"
     "  attempt = excluded.attempt, owner = excluded.owner, lease_until = excluded.lease_until,"
@@ -51,19 +54,28 @@ static const DbStatement claim_statement = {
     "  previous_event_id = excluded.previous_event_id"
     " WHERE d.tenant_id = excluded.tenant_id AND (d.turn < excluded.turn"
     "  OR (d.turn = excluded.turn AND (d.state = 'queued'"
-    "   OR (d.state = 'claimed' AND d.lease_until <= now()))))"
+    "   OR (d.state = 'claimed' AND d.lease_until <= now())"
+    "   OR (d.state = 'failed' AND d.error = '" WEBHOOK_GONE "'))))" // it came after all
     " RETURNING d.id)"
     " SELECT w.nr, d.state, d.turn, d.attempt,"
     "  CASE WHEN d.state = 'claimed' AND d.lease_until > now()"
     "   THEN (extract(epoch FROM d.lease_until - now()) * 1000)::int8 ELSE 0 END,"
-    "  d.finished_at, d.next_attempt_at, d.status_code, d.error, b.blocked, b.until,"
-    "  coalesce(p.failures, 0)"
+    "  d.finished_at, d.next_attempt_at, d.status_code, d.error, coalesce(p.failures, 0),"
+    "  b.sequence, b.sign, (extract(epoch FROM now() - b.sign) * 1000)::int8, b.state,"
+    "  b.next_attempt_at, b.event_id, b.event_type, b.previous_event_id,"
+    "  CASE WHEN now() - b.sign > $16::int8 * interval '1 millisecond' THEN b.payload END,"
+    "  b.created_at, b.turn, b.attempt"
     " FROM w LEFT JOIN webhooks.deliveries d ON d.id = w.id"
     " LEFT JOIN webhooks.endpoints p ON p.tenant_id = w.tenant_id"
     "  AND p.subscription_id = w.subscription_id"
-    " CROSS JOIN LATERAL (SELECT count(*) > 0 AS blocked, max(e.next_attempt_at) AS until" EARLIER
-    "  AND w.ordered) AS b"
+    " LEFT JOIN LATERAL (SELECT e.*, " SIGN " AS sign" EARLIER
+    "  AND w.ordered ORDER BY e.sequence LIMIT 1) AS b ON true"
     " WHERE NOT EXISTS (SELECT FROM mine WHERE mine.id = w.id)",
+};
+
+static const DbStatement seen_statement = {
+    "webhook_seen",
+    "UPDATE webhooks.deliveries d SET seen_at = now() WHERE d.id = ANY($1::text[])",
 };
 
 // The endpoint's failures in a row: those behind its last success in this batch, and what it had
@@ -113,7 +125,7 @@ static const DbStatement outcome_statement = {
 // $1 .. $13
 static DbParams *add_rows(
     DbTxn *txn, const DbStatement *statement, WebhookDelivery *const *deliveries, size_t count,
-    int *ret_index)
+    bool begins, int *ret_index)
 {
     assert(count > 0 && count <= HOOK_BATCH_MAX);
     DbParams *p = db_txn_add(txn, statement, ret_index);
@@ -138,7 +150,7 @@ static DbParams *add_rows(
         db_push_int(ordered, at->in_order ? 1 : 0);
         db_push_time(times, at->matched_at_us);
         db_push_int(turns, (int64_t)at->turn);
-        db_push_int(attempts, (int64_t)at->attempt);
+        db_push_int(attempts, (int64_t)at->attempt + (begins && !at->gone ? 1 : 0));
         db_txn_tenant(txn, str_from(at->meta->tenant));
     }
     return p;
@@ -147,7 +159,7 @@ static DbParams *add_rows(
 int hook_ledger_add_queued(DbTxn *txn, WebhookDelivery *const *deliveries, size_t count)
 {
     int index = 0;
-    (void)add_rows(txn, &queued_statement, deliveries, count, &index);
+    (void)add_rows(txn, &queued_statement, deliveries, count, false, &index);
     return index;
 }
 
@@ -162,18 +174,56 @@ bool hook_ledger_previous(const PGresult *res, size_t n, size_t *ret_index, Str 
 }
 
 int hook_ledger_add_claim(
-    DbTxn *txn, WebhookDelivery *const *deliveries, size_t count, Str owner, int64_t lease_ms)
+    DbTxn *txn, WebhookDelivery *const *deliveries, size_t count, Str owner, int64_t lease_ms,
+    int64_t silent_ms)
 {
     int index = 0;
-    DbParams *p = add_rows(txn, &claim_statement, deliveries, count, &index);
+    DbParams *p = add_rows(txn, &claim_statement, deliveries, count, true, &index);
     db_text(p, owner);
     db_i64(p, lease_ms);
+    db_i64(p, silent_ms);
     return index;
+}
+
+void hook_ledger_add_seen(DbTxn *txn, WebhookDelivery *const *deliveries, size_t count)
+{
+    DbParams *p = db_txn_add(txn, &seen_statement, NULL);
+    DbArray *ids = db_array(p, DB_TEXT);
+    for (size_t i = 0; i < count; i++) {
+        db_push_text(ids, str_from(deliveries[i]->delivery_id));
+        db_txn_tenant(txn, str_from(deliveries[i]->meta->tenant));
+    }
 }
 
 size_t hook_ledger_conflicts(const PGresult *res)
 {
     return (size_t)db_rows(res);
+}
+
+static Str text_or_empty(const PGresult *res, int row, int column)
+{
+    return db_is_null(res, row, column) ? STR_EMPTY : db_get_text(res, row, column);
+}
+
+static HookBlocker read_blocker(const PGresult *res, int row)
+{
+    if (db_is_null(res, row, 10)) {
+        return (HookBlocker){0};
+    }
+    return (HookBlocker){
+        .sequence = (uint64_t)db_get_int(res, row, 10),
+        .sign_us = db_get_time(res, row, 11),
+        .silent_ms = db_get_int(res, row, 12),
+        .state = webhook_state_from_name(db_get_text(res, row, 13)),
+        .next_attempt_at_us = db_get_time(res, row, 14),
+        .event_id = db_get_text(res, row, 15),
+        .type = db_get_text(res, row, 16),
+        .previous = text_or_empty(res, row, 17),
+        .payload = text_or_empty(res, row, 18),
+        .created_at_us = db_get_time(res, row, 19),
+        .turn = (uint32_t)db_get_int(res, row, 20),
+        .attempt = (uint32_t)db_get_int(res, row, 21),
+    };
 }
 
 HookConflict hook_ledger_conflict(const PGresult *res, size_t n)
@@ -189,10 +239,9 @@ HookConflict hook_ledger_conflict(const PGresult *res, size_t n)
         .finished_at_us = db_get_time(res, at, 5),
         .next_attempt_at_us = db_get_time(res, at, 6),
         .status_code = db_is_null(res, at, 7) ? 0 : (int)db_get_int(res, at, 7),
-        .error = db_is_null(res, at, 8) ? STR_EMPTY : db_get_text(res, at, 8),
-        .blocked = db_get_int(res, at, 9) != 0,
-        .blocked_until_us = db_get_time(res, at, 10),
-        .failures = db_get_int(res, at, 11),
+        .error = text_or_empty(res, at, 8),
+        .failures = db_get_int(res, at, 9),
+        .first = read_blocker(res, at),
     };
 }
 

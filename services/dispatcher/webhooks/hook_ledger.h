@@ -25,6 +25,20 @@ typedef struct HookOutcome {
                       // on again then; 0: never
 } HookOutcome;
 
+// In order: the first of the notification's events that have not ended, of which the claimed one
+// has to wait. Texts are the result's.
+typedef struct HookBlocker {
+    uint64_t sequence; // 0: there is none
+    int64_t sign_us;   // the last sign that its event is on its way
+    int64_t silent_ms; // since then
+    WebhookState state;
+    int64_t next_attempt_at_us;
+    Str event_id, type, previous;
+    Str payload; // of one that is silent for so long as was asked for
+    int64_t created_at_us;
+    uint32_t turn, attempt;
+} HookBlocker;
+
 // One that was not claimed: what stands there.
 typedef struct HookConflict {
     size_t index;       // of the keys that were given
@@ -35,9 +49,8 @@ typedef struct HookConflict {
     int64_t finished_at_us, next_attempt_at_us;
     int status_code;
     Str error;
-    bool blocked;             // an earlier event of its notification has not ended
-    int64_t blocked_until_us; // that one's next attempt; 0: it is on its way
-    int64_t failures;         // in a row, of its endpoint
+    int64_t failures; // in a row, of its endpoint
+    HookBlocker first;
 } HookConflict;
 
 // Rows of deliveries in order, as they are matched: state 'queued'. Returns the statement's index;
@@ -48,12 +61,16 @@ int hook_ledger_add_queued(
 bool hook_ledger_previous(const PGresult *res, size_t n, size_t *ret_index, Str *ret_previous);
 
 // Claims them for `owner`. Rows of the statement: those that were not claimed
-// (hook_ledger_conflict).
+// (hook_ledger_conflict), with what blocks them; of what is silent for silent_ms, the payload too.
 int hook_ledger_add_claim(
     DbTxn *txn, Stentor__V1__WebhookDelivery *const *deliveries, size_t count, Str owner,
-    int64_t lease_ms);
+    int64_t lease_ms, int64_t silent_ms);
 size_t hook_ledger_conflicts(const PGresult *res);
 HookConflict hook_ledger_conflict(const PGresult *res, size_t n);
+
+// Rows of deliveries in order get a sign that their events are on their way.
+void hook_ledger_add_seen(
+    DbTxn *txn, Stentor__V1__WebhookDelivery *const *deliveries, size_t count);
 
 // Ends claims of `owner`. Rows of the statement: hook_ledger_recorded.
 int hook_ledger_add_outcomes(

@@ -30,6 +30,7 @@ typedef struct HooksParts {
     const char *dns_servers; // NULL: the system's
     Ladder ladder;
     int64_t calls, call_ms, lease_ms, queue_ms;
+    int64_t gone_s; // in order: what does not come for so long is gone from the streams
     size_t in_flight_max;
 } HooksParts;
 

@@ -22,6 +22,7 @@ enum {
     HOOK_CHAIN_MAX = 64,   // events of one notification that wait in memory for the first one
     HOOK_HOLD_MIN_S = 1,
     HOOK_HOLD_MAX_S = 60,
+    HOOK_MISSED_MAX = 6, // rounds that an event in order waits for one that gives no sign
     HOOK_RESPONSE_MAX = 1024,
     HOOK_RACE_MS = 200,
     HOOK_GONE = 410, // the endpoint's word that it wants nothing any more
@@ -34,7 +35,7 @@ enum {
 typedef struct HookMetrics {
     Metric *matched, *delivered, *retried, *failed;
     Metric *held_full, *held_late, *held_order;
-    Metric *disabled, *repeated, *taken_again;
+    Metric *disabled, *repeated, *gone;
     Metric *post_seconds;
 } HookMetrics;
 
@@ -76,6 +77,8 @@ struct HookJob {
     HookOutcome outcome;
     char response[HOOK_RESPONSE_MAX];
     size_t response_len;
+    int64_t hold_at_us; // it is put back until then
+    const char *hold_why;
     bool gone;    // 410
     bool counted; // in endpoint->posting
     bool refused; // Postgres refused its outcome
@@ -108,6 +111,7 @@ struct Hooks {
     Endpoint **starved;
     size_t starved_count, starved_room;
     JobList claiming, recording;
+    JobList signing; // in order: put back once their rows have a sign
     JobList refused; // outcomes that Postgres refuses
     uv_timer_t tick, claim_timer, record_timer, starved_timer, turn_timer, match_timer;
     bool asking;  // what the consumer of STATUS has in hand
@@ -139,7 +143,7 @@ void hook_give_up(Hooks *hooks); // returns what waits, for a stop
 // As it is now; NULL: it was removed.
 const Subscription *hook_subscription(const HookJob *job);
 // The error that is recorded because nothing may be posted; NULL: it may be posted. Asked whenever
-// the job goes on, for it may have waited: "removed", "disabled", "secret" (none signs).
+// the job goes on, for it may have waited: "removed", "disabled", "gone", "secret" (none signs).
 const char *hook_refusal(const HookJob *job, int64_t now_us);
 void hook_tick(Hooks *hooks); // what waited for too long; endpoints without work
 // Every way in which a job ends: err as delivery_settle's.
@@ -147,6 +151,17 @@ void hook_end(HookJob *job, const Error *err);
 void hook_redeliver(HookJob *job, int64_t delay_ms);
 // Back for a moment, which uses no attempt. at_us 0: by how often it was held before.
 void hook_hold(HookJob *job, int64_t at_us, const char *why);
+void hook_put_back(HookJob *job); // what hook_hold ends with
+
+// order.c
+// What is waited for is asked about after so long, and HOOK_MISSED_MAX times.
+int64_t hook_round_ms(const Hooks *hooks);
+// Counts a round of the one that waits; true: the event of the other one is in no stream any more.
+bool hook_is_gone(
+    Stentor__V1__WebhookDelivery *waiting, const HookBlocker *first, int64_t round_ms);
+void hook_wait_in_order(HookJob *job, const HookBlocker *first);
+bool hook_wants_sign(const HookJob *job, int64_t now_us); // that it is on its way
+void hook_sign_flush(Hooks *hooks);
 
 // endpoint.c
 HookTenant *tenant_of(Hooks *hooks, Str name);

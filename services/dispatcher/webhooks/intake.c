@@ -129,24 +129,40 @@ void hook_redeliver(HookJob *job, int64_t delay_ms)
 static int64_t hold_until(const HookJob *job)
 {
     uint32_t holds = job->event->holds < 6 ? job->event->holds : 6;
-    int64_t wait_s = INT64_C(1) << holds;
-    wait_s = wait_s > HOOK_HOLD_MAX_S ? HOOK_HOLD_MAX_S : wait_s;
-    return clock_now_us() + (int64_t)((double)wait_s * 1e6 * (1 + random_fraction() / 2));
+    int64_t wait_ms = INT64_C(1000) << holds, most_ms = HOOK_HOLD_MAX_S * 1000;
+    if (job->event->in_order && hook_round_ms(job->hooks) < most_ms) {
+        most_ms = hook_round_ms(job->hooks);
+    }
+    wait_ms = wait_ms > most_ms ? most_ms : wait_ms;
+    return clock_now_us() + (int64_t)((double)wait_ms * 1e3 * (1 + random_fraction() / 2));
 }
 
-void hook_hold(HookJob *job, int64_t at_us, const char *why)
+void hook_put_back(HookJob *job)
 {
     Error err = {0};
     BusOut out;
-    int64_t due_at_us = at_us > 0 ? at_us : hold_until(job);
-    job->event->holds++;
     bool made = webhook_deferred(
-        job->event, due_at_us, why, job->delivery->message.traceparent, job->delivery->arena, &out,
-        &err);
+        job->event, job->hold_at_us, job->hold_why, job->delivery->message.traceparent,
+        job->delivery->arena, &out, &err);
     if (made) {
         delivery_emit(job->delivery, &out);
     }
     hook_end(job, made ? NULL : &err);
+}
+
+void hook_hold(HookJob *job, int64_t at_us, const char *why)
+{
+    bool known = at_us > 0;
+    job->hold_at_us = known ? at_us : hold_until(job);
+    job->hold_why = why;
+    job->event->holds = known ? 0 : job->event->holds + 1;
+    if (job->event->gone) {
+        hook_end(job, NULL); // what waits for it says so again
+    } else if (!known && hook_wants_sign(job, clock_now_us())) {
+        job_list_push(&job->hooks->signing, job);
+    } else {
+        hook_put_back(job);
+    }
 }
 
 // ---- admission ----
@@ -175,6 +191,9 @@ const char *hook_refusal(const HookJob *job, int64_t now_us)
     }
     if (!webhook_is_active(subscription->entry)) {
         return "disabled";
+    }
+    if (job->event->gone) {
+        return WEBHOOK_GONE;
     }
     return has_secret(subscription, now_us) ? NULL : "secret";
 }
@@ -232,7 +251,7 @@ static void take(HookJob *job)
     bool room = tenant_has_room(hooks, job->tenant);
     map_put(hooks->jobs, str_from(job->event->delivery_id), job);
     job->tenant->in_hand++;
-    if (!room) {
+    if (!room && !job->event->gone) {
         metric_add(hooks->metrics.held_full, 1);
         hook_hold(job, 0, "full");
     } else if (!job->event->in_order || !chained(job)) {
@@ -306,6 +325,7 @@ void hook_tick(Hooks *hooks)
     free((void *)late);
     forget_one(hooks, clock_mono_us());
     hook_record_refused(hooks);
+    hook_sign_flush(hooks);
 }
 
 void hook_give_up(Hooks *hooks)

@@ -265,7 +265,7 @@ static bool ask_next(MatchBatch *batch)
         size_t at = batch->queried++;
         if (batch->matches[at].event->in_order) {
             // The row is made before the event before it is known; the claim puts the whole text.
-            batch->matches[at].event->payload = pb_data(STR("{}"));
+            batch->matches[at].event->payload = pb_data(STR(WEBHOOK_NO_PAYLOAD));
             batch->asked[batch->asked_count++] = at;
         }
     }

@@ -30,6 +30,11 @@ static bool is_own_end(const HookJob *job)
     return str_eq(error, STR("removed")) || str_eq(error, STR("disabled"));
 }
 
+static bool is_gone(const HookJob *job)
+{
+    return str_eq(str_from(job->outcome.error), STR(WEBHOOK_GONE));
+}
+
 static void publish_waiting(HookJob *job)
 {
     Error err = {0};
@@ -55,9 +60,10 @@ static void publish_failed(HookJob *job)
         return;
     }
     error_set(
-        &verdict, ERROR_PERMANENT,
-        "webhook.delivery_failed: '%s' after %u attempts (HINT: the tenant replays it)",
-        job->outcome.error, job->event->attempt);
+        &verdict, ERROR_PERMANENT, "webhook.delivery_failed: '%s' after %u attempts (HINT: %s)",
+        job->outcome.error, job->event->attempt,
+        is_gone(job) ? "its event is gone from the stream, and what waited behind it goes on"
+                     : "the tenant replays it");
     event_id_derive(
         "webhook", str_from(job->event->delivery_id),
         str_from(arena_printf(job->delivery->arena, "failed/%u", job->event->turn)), id);
@@ -123,6 +129,16 @@ static void count_outcome(Hooks *hooks, const HookJob *job)
         : state == WEBHOOK_WAITING ? hooks->metrics.retried
                                    : hooks->metrics.failed,
         1);
+    if (is_gone(job)) {
+        metric_add(hooks->metrics.gone, 1);
+        LOG(LOG_WARN,
+            "a webhook in order ended: its event is gone from the stream (was a store restored?); "
+            "what waited behind it goes on",
+            log_str("tenant", str_from(job->event->meta->tenant)),
+            log_text("subscription", job->event->subscription_id),
+            log_text("delivery", job->event->delivery_id),
+            log_text("notification", job->event->meta->notification_id));
+    }
     if (log_takes_notification(state == WEBHOOK_FAILED ? LOG_WARN : LOG_INFO)) {
         LOG(state == WEBHOOK_FAILED ? LOG_WARN : LOG_INFO, "a webhook was attempted",
             log_str("tenant", str_from(job->event->meta->tenant)),

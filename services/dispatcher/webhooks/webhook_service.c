@@ -15,7 +15,7 @@ enum { DROP_ROWS = 1000, POSTS_MAX = 8192 };
 
 typedef struct Options {
     const char *channels, *ladder, *addresses, *ca_file, *dns;
-    int64_t calls, call_ms, lease_ms, queue_ms, in_flight, kept_days, cleanup_every_s;
+    int64_t calls, call_ms, lease_ms, queue_ms, gone_s, in_flight, kept_days, cleanup_every_s;
 } Options;
 
 // clang-format off
@@ -38,6 +38,8 @@ static const Option table[] = {
      "longest wait in memory for an endpoint's turn; then it waits in DEFERRED"},
     {"STENTOR_WEBHOOK_LEASE_MS",      OPTION_INT,  offsetof(Options, lease_ms),        "60000", 1000, 3600000, false,
      "a claim without an outcome is taken over after this time"},
+    {"STENTOR_WEBHOOK_GONE_S",        OPTION_INT,  offsetof(Options, gone_s),          "900", 10, 86400, false,
+     "seconds after which an event in order that does not come is gone, and those behind it go on"},
     {"STENTOR_WEBHOOK_IN_FLIGHT",     OPTION_INT,  offsetof(Options, in_flight),       "4096", 1, 8192, false,
      "most deliveries in hand"},
     {"STENTOR_WEBHOOK_KEPT_DAYS",     OPTION_INT,  offsetof(Options, kept_days),       "90", 1, 36500, false,
@@ -160,6 +162,7 @@ static bool start(Service *service, const void *given, void **ret_state, Error *
         .call_ms = options->call_ms,
         .lease_ms = options->lease_ms,
         .queue_ms = options->queue_ms,
+        .gone_s = options->gone_s,
         .in_flight_max = (size_t)options->in_flight,
     };
     if (!read_parts(options, &parts, err) || !try_client(&parts, err)) {

@@ -107,6 +107,12 @@ static void publish_turn(Again *again, const DeliveryRow *row, Arena *arena)
     publish(again, &delivery, arena);
 }
 
+// Its event was lost before it was ever claimed: what would be posted is nowhere.
+static bool is_lost(const DeliveryRow *row)
+{
+    return str_eq(row->error, STR(WEBHOOK_GONE)) && str_eq(row->payload, STR(WEBHOOK_NO_PAYLOAD));
+}
+
 // ---- one again ----
 
 static void answer_queued(Again *again)
@@ -128,7 +134,18 @@ static void replay_row(Again *again, const DeliveryRow *row)
         metric_add(call->metrics->refused[REFUSED_CONFLICT], 1);
         http_problem(
             call->http, 409, "delivery-under-way", "The delivery is on its way", NULL,
-            "it is '" STR_FMT "'; what it comes to is shown in a moment", STR_ARG(row->state));
+            "it is '" STR_FMT "'; what it comes to is shown in a moment. In order, one that stays "
+            "so has lost its event, and ends as '" WEBHOOK_GONE "' when a later one waits for it",
+            STR_ARG(row->state));
+        return;
+    }
+    if (is_lost(row)) {
+        metric_add(call->metrics->refused[REFUSED_CONFLICT], 1);
+        http_problem(
+            call->http, 409, "delivery-lost", "There is nothing to post", NULL,
+            "its event was gone from the stream before it was posted; GET "
+            "/v1/notifications/" STR_FMT " has the notification's statuses",
+            STR_ARG(row->notification_id));
         return;
     }
     again->delivery_id = arena_cstr(call->http->arena, row->id);
@@ -239,7 +256,9 @@ static void on_page(void *ctx, DbTxn *txn, const Error *err)
         DeliveryRow row = delivery_row(rows, (int)i, arena);
         again->after_us = row.created_at_us;
         (void)str_to_c(row.id, again->after_id, sizeof again->after_id);
-        publish_turn(again, &row, arena);
+        if (!is_lost(&row)) {
+            publish_turn(again, &row, arena);
+        }
     }
     arena_free(arena);
     again->gathering = false;
