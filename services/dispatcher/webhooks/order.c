@@ -80,20 +80,18 @@ static bool emit_end(const HookJob *job, const HookBlocker *first, Error *err)
     return true;
 }
 
-// When the one that waits comes again; 0: by how often it was held before.
+// When the one that waits comes again: soon, while the other one is on its way.
 static int64_t again_at(const HookJob *job, const HookBlocker *first)
 {
     int64_t now_us = clock_now_us();
     int64_t soon_us = now_us + HOOK_HOLD_MIN_S * INT64_C(1000000);
-    if (job->event->missed == HOOK_MISSED_MAX + 1) {
-        return soon_us; // behind the end of the other one
-    }
-    if (job->event->missed > 0) {
+    bool ends = job->event->missed == HOOK_MISSED_MAX + 1; // just now
+    if (job->event->missed > 0 && !ends) {
         double part = 1 + random_fraction() / 2;
         return now_us + (int64_t)((double)hook_round_ms(job->hooks) * 1000 * part);
     }
-    if (first->next_attempt_at_us <= now_us) {
-        return 0;
+    if (ends || first->next_attempt_at_us <= now_us) {
+        return soon_us;
     }
     // A replay may end that one earlier.
     int64_t due_us = first->next_attempt_at_us + HOOK_HOLD_MIN_S * INT64_C(1000000);
