@@ -87,6 +87,11 @@ static void see_deferred(const Seeing *seeing)
         due && event->due_at_us > entry->moved_us ? event->due_at_us : entry->moved_us;
 }
 
+static uint64_t call_bit(int channel)
+{
+    return channel == STENTOR__V1__CHANNEL__CHANNEL_VOICE ? SEEN_CALL : 0;
+}
+
 static void see_rendered(const Seeing *seeing)
 {
     const Stentor__V1__Rendered *event =
@@ -95,6 +100,7 @@ static void see_rendered(const Seeing *seeing)
     if (entry != NULL) {
         entry->rendered |= audit_attempt_bit(event->attempt);
         entry->seen |= is_waiting(seeing) ? SEEN_RENDERED_WAITING : 0;
+        entry->seen |= call_bit((int)event->channel);
         note_resends(entry, event->resends);
     }
 }
@@ -159,7 +165,7 @@ static void see_status(const Seeing *seeing)
     if (entry == NULL) {
         return;
     }
-    entry->seen |= bits_of_status(event);
+    entry->seen |= bits_of_status(event) | call_bit((int)event->channel);
     note_position(seeing, entry);
     note_resends(entry, event->resends);
     // A vendor's callback does not know its attempt (number 0).

@@ -52,6 +52,7 @@
 #define SEEN_H_REACHED        (SEEN_S_REACHED << 8)
 #define SEEN_LEDGER_INAPP     (UINT64_C(1) << 45) // ledger: sent by the vendor `inapp`, so FEED stored its item
 #define SEEN_ITEM             (UINT64_C(1) << 46) // FEED: the item
+#define SEEN_CALL             (UINT64_C(1) << 47) // of channel voice: a next call may end without a trace
 // clang-format on
 
 // Attempts are masks: bit n is attempt n, bit 31 stands for the 31st and all later ones.

@@ -127,6 +127,10 @@ static uint32_t claims_wanted(const AuditEntry *e)
         return 0;
     }
     uint32_t wanted = e->rendered;
+    if (has(e, SEEN_CALL)) { // the next one was prepared with the first, and ends when that was
+                             // answered
+        return e->resends > 0 ? 0 : wanted & -wanted;
+    }
     while (e->resends > 0 && (wanted & (wanted - 1)) != 0) {
         wanted &= wanted - 1; // only the last one is left
     }
@@ -220,7 +224,9 @@ AuditVerdict audit_classify(const AuditEntry *entry, const AuditAges *ages, int6
     verdict.missing =
         (uint16_t)((needs_no_accept ? 0 : MISSING_ACCEPT) | missing_request(entry, ages) | missing_retry(entry, ages) | missing_rendered(entry, ages) | missing_ledger(entry, ages) | missing_status(entry, ages) | missing_history(entry, ages) | missing_feed(entry, ages));
     verdict.unknown = has(entry, SEEN_STALE | SEEN_PARKED | SEEN_RESENT | SEEN_DEAD_UNKNOWN);
-    bool twice = has(entry, SEEN_S_TWICE) || entry->ledger_sent > 1 + entry->resends;
+    // A call that was not answered was sent, and is followed by another; its row says so.
+    bool said_twice = has(entry, SEEN_S_TWICE) && !has(entry, SEEN_CALL);
+    bool twice = said_twice || entry->ledger_sent > 1 + entry->resends;
     verdict.doubled = twice && !verdict.unknown;
     if (verdict.missing != 0 && entry->moved_us > settled_us) {
         verdict.missing = 0;

@@ -11,6 +11,7 @@ from tests.harness import phone
 from tests.harness.pipeline import TENANT
 from tests.harness.processes import wait_until
 from tests.harness.vendor_doubles import Callback, Fault, voice
+from tests.integration.operating.test_audit import audit, counts, moment
 from tests.integration.sending.test_sms import World
 
 WORDS = "Guten Tag {{name}}, Ihr Code ist <b>4711</b> & nicht mehr. {{{more}}}"
@@ -67,6 +68,7 @@ def calls_to(world, number):
 
 
 def test_who_is_busy_is_called_again_and_who_answered_is_not(world):
+    since = moment()
     numbers = [world.number() for _ in range(3)]
     answered, busy, never = (world.sent(to=number) for number in numbers)
     first = [calls_to(world, number)[0] for number in numbers]
@@ -98,6 +100,8 @@ def test_who_is_busy_is_called_again_and_who_answered_is_not(world):
     # By now the next calls of those that were answered were due.
     assert world.routing.rows(answered) == [(1, "twilio_voice", "sent", 0)] and len(calls_to(world, numbers[0])) == 1
     assert len(calls_to(world, numbers[1])) == 2 and world.pipeline.status(answered)["status"] == "delivered"
+    wait_until(lambda: audit(world.pipeline, "--since", since)["in_flight"] == 0, 40, "the next calls' time being over")
+    assert counts(audit(world.pipeline, "--since", since)) == {"accepted": 3, "sent": 3}, "nothing is lost, and no call was made twice"
 
 
 def test_a_number_that_is_none_is_suppressed(world):

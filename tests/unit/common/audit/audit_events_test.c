@@ -106,6 +106,9 @@ static void a_rendered_mail_tells_its_attempt_and_its_life(void **state)
     assert_int_equal(entry(f)->seen, 0);
     see(f, "RENDERED_LOW", &event->base, 11);
     assert_int_equal(entry(f)->seen, SEEN_RENDERED_WAITING);
+    event->channel = STENTOR__V1__CHANNEL__CHANNEL_VOICE;
+    see(f, "RENDERED_LOW", &event->base, 10);
+    assert_int_equal(entry(f)->seen, SEEN_RENDERED_WAITING | SEEN_CALL);
 }
 
 static void a_deferral_moves_when_it_is_due_and_not_before(void **state)

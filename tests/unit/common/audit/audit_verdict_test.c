@@ -79,6 +79,12 @@ static const Case whole[] = {
     {"a callback's failure is none of ours", {.seen = SEEN_S_ENDED | SEEN_H_ROW | SEEN_H_ENDED | SEEN_H_FAILED}, AUDIT_NONE, 0, false, false},
     {"nothing of ours", {.seen = SEEN_S_DELIVERED | SEEN_H_ROW | SEEN_S_DELIVERED << 8}, AUDIT_NONE, 0, false, false},
     {"sent", {.seen = QUEUED | SENT, BY_VENDOR(A1)}, AUDIT_SENT, 0, false, false},
+    {"a call that was answered, whose next one ended without a trace",
+     {.seen = QUEUED | SENT | SEEN_CALL, .rendered = A1 | A2, .deferred = A2, .ledger = A1, .ledger_reported = A1, .reported = A1, .attempts = A1},
+     AUDIT_SENT, 0, false, false},
+    {"a call that was not answered, and the next one",
+     {.seen = QUEUED | SENT | SEEN_CALL | SEEN_S_TWICE, BY_VENDOR(A1 | A2), .deferred = A2, .ledger_put_off = A1, .ledger_sent = 1}, AUDIT_SENT, 0, false, false},
+    {"a call that was answered, and another", {.seen = QUEUED | SENT | SEEN_CALL, BY_VENDOR(A1 | A2), .deferred = A2, .ledger_sent = 2}, AUDIT_SENT, 0, false, true},
     {"sent to an inbox", {.seen = QUEUED | SENT | SEEN_LEDGER_INAPP | SEEN_ITEM, BY_VENDOR(A1)}, AUDIT_SENT, 0, false, false},
     {"an item that FEED has, and whose outcome is not committed yet",
      {.seen = QUEUED | SEEN_RENDERED_WAITING | SEEN_HELD | SEEN_ITEM, .rendered = A1, .ledger = A1}, AUDIT_IN_FLIGHT, 0, false, false},
@@ -151,6 +157,7 @@ static const Case broken[] = {
     {"ledger row of the first of two attempts",
      {.seen = QUEUED | SENT, .rendered = A1 | A2, .ledger = A2, .ledger_reported = A2, .reported = A1 | A2, .attempts = A1 | A2, .deferred = A2},
      AUDIT_SENT, MISSING_LEDGER, false, false},
+    {"ledger row of a call", {.seen = QUEUED | SEEN_CALL, .rendered = A1 | A2, .deferred = A2}, AUDIT_STUCK, MISSING_LEDGER, false, false},
     {"ledger row, never tried", {.seen = QUEUED, .rendered = A1}, AUDIT_STUCK, MISSING_LEDGER, false, false},
     {"ledger row of the dispatcher's decision",
      {.seen = (QUEUED | FAILED_LATE) & ~SEEN_LEDGER_FAILED, .rendered = A1}, AUDIT_FAILED, MISSING_LEDGER, false, false},
@@ -330,7 +337,12 @@ static void what_retention_drops_is_not_missed(void **state)
     sent.attempts = A1;
     unknown.seen = SEEN_ACCEPTED;
     int64_t since_us = NOW_US - 720 * HOUR_US;
-    AuditAges ages = {since_us, since_us, since_us, since_us, 0, 0, {0}};
+    AuditAges ages = {
+        .request_us = since_us,
+        .deferred_us = since_us,
+        .rendered_us = since_us,
+        .status_us = since_us,
+    };
     assert_int_equal(audit_classify(&sent, &ages, NOW_US).missing, MISSING_ACCEPT | MISSING_LEDGER);
     assert_int_equal(audit_classify(&unknown, &ages, NOW_US).missing, MISSING_HISTORY);
     ages.accept_us = since_us;
