@@ -92,6 +92,9 @@ typedef struct VendorCallback {
     bool signs_url;
     // It reports all to one address: an `attempt` in that is none of ours.
     bool one_address;
+    // The body of the answer 200, and its type; NULL: application/json {}.
+    const char *answer_type;
+    const char *answer;
     int bad_status; // the answer to CALLBACK_BAD: what stops a vendor that would send it for ever
     int unsigned_status; // to CALLBACK_UNSIGNED; 0: 401. 503: the vendor signs when it repeats it
     // It repeats for so long with the time of the first: verify takes it, whatever max_age_s is.

@@ -92,7 +92,11 @@ static void finish(Call *call, const Error *err)
     }
     CRASH_POINT("webhook.stored");
     metric_add(call->endpoint->taken, 1);
-    http_respond(call->http, 200, "application/json", STR("{}"));
+    const VendorCallback *vendor = call->route.vendor;
+    bool own = vendor->answer != NULL;
+    http_respond(
+        call->http, 200, own ? vendor->answer_type : "application/json",
+        own ? str_from(vendor->answer) : STR("{}"));
 }
 
 static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool duplicate)

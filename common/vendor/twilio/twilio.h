@@ -48,6 +48,11 @@ int64_t twilio_time(Str text, Arena *arena);
 // The code in an answer or a callback, 30005, as what follows from it. false: it is not listed.
 bool twilio_class(Str code, SendResult *ret);
 
+// To each callback: an instruction of TwiML that says nothing. Twilio takes the answer to a message
+// that came in for one, and notes error 12300 or 12200 for any other content.
+#define TWILIO_ANSWER_TYPE "text/xml"
+#define TWILIO_ANSWER "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Response></Response>"
+
 // As VendorCallback has them: callbacks about messages and calls are signed alike.
 bool twilio_key_check(Str secret, Error *err);
 Str twilio_key_none(Arena *arena);

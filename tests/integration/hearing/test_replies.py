@@ -102,6 +102,25 @@ def test_a_reply_is_an_event_of_the_tenant(world):
     assert world.call(world.urls["twilio"], made)[0] == 200 and last(world) == before + 1, "the same again"
 
 
+def test_twilio_is_answered_in_twiml_and_the_others_are_not(world):
+    """What came in and a report alike; of anything else Twilio notes error 12300."""
+    def answer(url, made):
+        parts = urllib.parse.urlsplit(url)
+        client = http.client.HTTPConnection(parts.netloc, timeout=20)
+        client.request("POST", parts.path + (f"?{parts.query}" if parts.query else ""), made.body, made.headers)
+        got = client.getresponse()
+        body = got.read()
+        client.close()
+        return got.status, got.getheader("Content-Type"), body
+    twiml = (200, "text/xml", b'<?xml version="1.0" encoding="UTF-8"?><Response></Response>')
+    assert answer(world.urls["twilio"], Callback(*phone.twilio_reply(world.twilio.signer, world.urls["twilio"], world.number(), "Hello"))) == twiml
+    notification = world.sent()
+    mail = world.twilio.mails[-1]
+    assert answer(mail.report_to, world.twilio.callback(mail, "delivered")) == twiml
+    world.pipeline.status(notification, wait="delivered")
+    assert answer(world.urls["vonage"], Callback(*phone.vonage_reply(world.vonage.signer, world.number(), "Hello"))) == (200, "application/json", b"{}")
+
+
 def test_stop_suppresses_and_start_ends_just_that(world):
     number = world.number()
     assert not suppressed(world, number)
