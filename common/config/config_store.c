@@ -163,7 +163,7 @@ static ConfigVerdict decide_fact(void *ctx, uint64_t there)
     return suppressions_wants(
                fact->known, str_from(entry->tenant), (Channel)entry->channel,
                (Category)entry->category, entry->address_hash.data,
-               (SuppressionReason)entry->reason, entry->created_at_us)
+               (SuppressionReason)entry->reason, entry->created_at_us, suppression_cause(entry))
                ? CONFIG_PUT
                : CONFIG_LEAVE;
 }

@@ -17,7 +17,7 @@ enum { KEPT = 16, FIRST_SLOTS = 8, LOAD_NUMERATOR = 4, LOAD_DENOMINATOR = 5 };
 
 typedef struct Slot {
     uint8_t hash[KEPT];
-    int64_t expires_at_us;
+    int64_t expires_at_us; // of a released one: its cause, for it expires no more
     int64_t changed_at_us;
     uint64_t sequence : 44; // of its message in CONFIG; 0: not known
     uint64_t channel : 6;
@@ -200,7 +200,8 @@ void suppressions_note(
     Table *table = NULL;
     Slot *slot = claim_slot(s, tenant, channel, category, hash, &table);
     set_reason(s, table, slot, entry->reason);
-    slot->expires_at_us = entry->expires_at_us;
+    slot->expires_at_us =
+        entry->reason == SUPPRESSION_NONE ? (int64_t)entry->cause : entry->expires_at_us;
     slot->changed_at_us = entry->changed_at_us;
     slot->sequence = entry->sequence & SEQUENCE_MAX;
     if (map_count(s->readable) > 0) {
@@ -357,14 +358,16 @@ static bool holds_for_more(SuppressionReason reason, SuppressionReason there)
 
 bool suppressions_wants(
     const Suppressions *s, Str tenant, Channel channel, Category category,
-    const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t at_us)
+    const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t at_us,
+    uint64_t cause)
 {
     const Slot *slot = look_up(s, tenant, channel, category, hash);
     if (slot == NULL) {
         return true;
     }
     if (slot->reason == SUPPRESSION_NONE) {
-        return at_us > slot->changed_at_us;
+        bool same = cause != 0 && (int64_t)cause == slot->expires_at_us;
+        return at_us > slot->changed_at_us && !same;
     }
     if (!in_force(slot, at_us)) {
         return true;

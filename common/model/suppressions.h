@@ -58,6 +58,7 @@ typedef struct SuppressionEntry {
     int64_t expires_at_us;    // 0: never
     int64_t changed_at_us;    // when it was made or released
     uint64_t sequence;        // of its message in CONFIG; 0: not known
+    uint64_t cause;           // of a released one: a digest of the event that had made it; 0: none
 } SuppressionEntry;
 
 // As suppressions_put; reason SUPPRESSION_NONE notes a release.
@@ -85,10 +86,13 @@ bool suppressions_stands(
     const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t expires_at_us);
 
 // May something that happened at `at_us` make an entry of that reason? Not when the key was
-// released since, and not when it is suppressed already for a reason that holds at least as much: a
-// repeat changes nothing, and an opt-out does not replace a hard bounce. A complaint replaces all
-// but another one and compliance, for only it takes a right of its own to release. What cannot be
-// read is replaced by all but an opt-out, which may hold for less.
+// released since or is released of the entry that the same event had made (its vendor gives no
+// time, so `at_us` of a repeat is later; cause 0: it is no such event), and not when it is
+// suppressed already for a reason that holds at least as much: a repeat changes nothing, and an
+// opt-out does not replace a hard bounce. A complaint replaces all but another one and compliance,
+// for only it takes a right of its own to release. What cannot be read is replaced by all but an
+// opt-out, which may hold for less.
 bool suppressions_wants(
     const Suppressions *suppressions, Str tenant, Channel channel, Category category,
-    const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t at_us);
+    const uint8_t hash[SUPPRESSION_HASH_LEN], SuppressionReason reason, int64_t at_us,
+    uint64_t cause);

@@ -48,7 +48,7 @@ bool suppress_address(Job *job, Bus *bus, const Suppressions *known, Error *err)
     if (reason == SUPPRESSION_NONE || rendered->address_hash.len != SUPPRESSION_HASH_LEN ||
         !suppressions_wants(
             known, job->key->tenant, (Channel)rendered->channel, CATEGORY_NONE,
-            rendered->address_hash.data, reason, job->row.finished_at_us)) {
+            rendered->address_hash.data, reason, job->row.finished_at_us, 0)) {
         return true;
     }
     Arena *arena = job->delivery->arena;

@@ -180,6 +180,21 @@ bool correlate_settle(
     return event_pack(&status->base, arena, &ret->payload, err);
 }
 
+// The same for all repeats, whatever else of them differs. Empty: it names no message.
+static Str timeless_id(const CallbackEvent *event, const CallbackOrigin *origin, Arena *arena)
+{
+    if (event->message_id.len == 0) {
+        return STR_EMPTY;
+    }
+    char *id = arena_alloc(arena, EVENT_ID_SIZE);
+    const char *cause = arena_printf(
+        arena, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(origin->vendor), STR_ARG(origin->tenant),
+        STR_ARG(event->message_id));
+    event_id_derive(
+        "cause", str_from(cause), str_from(suppression_reason_name(event->suppress)), id);
+    return str_from(id);
+}
+
 bool correlate_suppression(
     const CallbackEvent *event, const CallbackOrigin *origin, Str hash_key,
     const Suppressions *known, Arena *arena, Stentor__V1__Suppression **ret)
@@ -210,10 +225,12 @@ bool correlate_suppression(
         .note = event->text,
         .notification_id = event->notification_id,
         .address = event->email,
+        .source_event_id = has_time ? STR_EMPTY : timeless_id(event, origin, arena),
     };
     *ret = suppression_make(&spec, arena);
     return suppressions_wants(
-               known, spec.tenant, spec.channel, spec.category, hash, spec.reason, spec.at_us) &&
+               known, spec.tenant, spec.channel, spec.category, hash, spec.reason, spec.at_us,
+               suppression_cause(*ret)) &&
            suppression_check(*ret, NULL);
 }
 

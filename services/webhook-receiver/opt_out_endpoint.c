@@ -230,7 +230,7 @@ static void take_post(OptOutEndpoint *endpoint, HttpRequest *http, const OptOut 
     }
     if (!suppressions_wants(
             endpoint->known, what->tenant, what->channel, what->category, what->address_hash,
-            SUPPRESSION_OPT_OUT, http->received_at_us)) {
+            SUPPRESSION_OPT_OUT, http->received_at_us, 0)) {
         answer_done(endpoint, http); // a repeat changes nothing
         return;
     }

@@ -54,7 +54,19 @@ Stentor__V1__Suppression *suppression_make(const SuppressionSpec *spec, Arena *a
         mask_address(spec->address, mask, sizeof mask);
     }
     entry->masked_address = arena_cstr(arena, str_from(mask));
+    entry->source_event_id = arena_cstr(arena, spec->source_event_id);
     return entry;
+}
+
+uint64_t suppression_cause(const Stentor__V1__Suppression *entry)
+{
+    uint8_t digest[SHA256_LEN];
+    uint64_t cause = 0;
+    if (entry->source_event_id[0] != '\0') {
+        sha256(str_from(entry->source_event_id), digest);
+        memcpy(&cause, digest, sizeof cause);
+    }
+    return cause;
 }
 
 bool suppression_check(const Stentor__V1__Suppression *entry, Error *err)
@@ -180,6 +192,7 @@ bool suppression_apply(
             .expires_at_us = entry->expires_at_us,
             .changed_at_us = changed_at(entry),
             .sequence = message->sequence,
+            .cause = suppression_cause(entry),
         };
         suppressions_note(
             index, tenant, (Channel)entry->channel, (Category)entry->category,

@@ -26,9 +26,12 @@ typedef struct SuppressionSpec {
     Str by;                // "vendor", "opt-out", "cli", an API key's id
     Str note;
     Str notification_id;
-    Str address; // kept masked; empty: not known
+    Str address;         // kept masked; empty: not known
+    Str source_event_id; // of an event without a time; empty: it has one
 } SuppressionSpec;
 
+// What suppressions_wants compares; 0: the entry names no event.
+uint64_t suppression_cause(const Stentor__V1__Suppression *entry);
 // The message, with its id, in `arena`.
 Stentor__V1__Suppression *suppression_make(const SuppressionSpec *spec, Arena *arena);
 // "email.marketing.<hex>": the subject's tokens after the tenant.

@@ -141,6 +141,28 @@ def test_stop_suppresses_and_start_ends_just_that(world):
     assert suppressed(world, number), "an operator's own stays"
 
 
+def test_the_same_stop_after_a_start_changes_nothing(world):
+    """Twilio gives no time: whoever captured a STOP, or Twilio itself, may send it once more."""
+    number = world.number()
+    stop = twilio(world, number, "STOP")
+    stopped(world, number)
+    twilio(world, number, "START")
+    stopped(world, number, False)
+    config = {**world.nats.stream_info("INBOUND")["config"], "duplicate_window": 100_000_000}
+    assert "error" not in json.loads(world.nats.request("$JS.API.STREAM.UPDATE.INBOUND", json.dumps(config).encode()))
+    count = world.nats.stream_info("INBOUND")["state"]["last_seq"]
+
+    def again():
+        assert world.call(world.urls["twilio"], stop)[0] == 200
+        return world.nats.stream_info("INBOUND")["state"]["last_seq"] > count
+    wait_until(again, 10, "INBOUND taking it a second time")
+    wait_until(lambda: (lambda info: info["num_pending"] + info["num_ack_pending"] == 0)(
+        json.loads(world.nats.request("$JS.API.CONSUMER.INFO.INBOUND.webhook-receiver"))), 20, "INBOUND being read")
+    assert not suppressed(world, number)
+    twilio(world, number, "STOP")
+    stopped(world, number)
+
+
 def flat(documents):
     return [entry for document in documents for entry in (document if isinstance(document, list) else document.get("entries", [document]))]
 

@@ -181,7 +181,8 @@ static void an_entry_about_every_address_holds_for_its_category(void **state)
 
 static bool wants(const Suppressions *s, Hash hash, SuppressionReason reason, int64_t at_us)
 {
-    return suppressions_wants(s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of, reason, at_us);
+    return suppressions_wants(
+        s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, hash.of, reason, at_us, 0);
 }
 
 static void a_released_address_is_suppressed_again_only_by_something_newer(void **state)
@@ -197,6 +198,34 @@ static void a_released_address_is_suppressed_again_only_by_something_newer(void 
     assert_false(wants(s, hash, SUPPRESSION_HARD_BOUNCE, 100));
     assert_false(wants(s, hash, SUPPRESSION_HARD_BOUNCE, 200));
     assert_true(wants(s, hash, SUPPRESSION_HARD_BOUNCE, 201));
+    suppressions_free(s);
+}
+
+static void what_made_a_released_entry_does_not_make_it_again(void **state)
+{
+    (void)state;
+    Suppressions *s = suppressions_new();
+    Hash hash = hash_of(8, 8);
+    SuppressionEntry released = {
+        .reason = SUPPRESSION_NONE, .changed_at_us = 200, .cause = UINT64_MAX - 6};
+    suppressions_note(s, STR("acme"), CHANNEL_SMS, CATEGORY_NONE, hash.of, &released);
+    static const struct {
+        int64_t at_us;
+        uint64_t cause;
+        bool wanted;
+    } rows[] = {{300, UINT64_MAX - 6, false}, {300, 7, true}, {300, 0, true}, {100, 7, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(
+            suppressions_wants(
+                s, STR("acme"), CHANNEL_SMS, CATEGORY_NONE, hash.of, SUPPRESSION_OPT_OUT,
+                rows[i].at_us, rows[i].cause),
+            rows[i].wanted);
+    }
+    released.reason = SUPPRESSION_OPT_OUT; // in force again: `expires_at_us` is one again
+    suppressions_note(s, STR("acme"), CHANNEL_SMS, CATEGORY_NONE, hash.of, &released);
+    assert_int_equal(
+        suppressions_find(s, STR("acme"), CHANNEL_SMS, CATEGORY_SOCIAL, hash.of, 1000),
+        SUPPRESSION_OPT_OUT);
     suppressions_free(s);
 }
 
@@ -385,6 +414,7 @@ int main(void)
         cmocka_unit_test(the_platform_is_counted_and_judged),
         cmocka_unit_test(transactional_mails_ignore_only_an_opt_out),
         cmocka_unit_test(a_released_address_is_suppressed_again_only_by_something_newer),
+        cmocka_unit_test(what_made_a_released_entry_does_not_make_it_again),
         cmocka_unit_test(a_repeat_and_a_weaker_reason_are_not_wanted),
         cmocka_unit_test(finding_02_a_complaint_replaces_what_is_released_more_easily),
         cmocka_unit_test(each_entry_knows_its_message),

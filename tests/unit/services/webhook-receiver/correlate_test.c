@@ -299,6 +299,33 @@ static void a_bounce_suppresses_the_address_unless_it_was_released_since(void **
     suppressions_free(known);
 }
 
+static void an_event_without_a_time_is_named_in_the_entry_it_makes(void **state)
+{
+    (void)state;
+    Suppressions *known = suppressions_new();
+    Arena *arena = arena_new(0);
+    Stentor__V1__Suppression *entry = NULL;
+    CallbackEvent event = bounce("e1");
+    event.suppress = SUPPRESSION_OPT_OUT;
+    event.email = STR("alice@example.com");
+    event.message_id = STR("SM1");
+    assert_true(correlate_suppression(&event, &ORIGIN, HASH_KEY, known, arena, &entry));
+    assert_string_equal(entry->source_event_id, ""); // its time says whether it is a repeat
+    event.at_us = 0;
+    assert_true(correlate_suppression(&event, &ORIGIN, HASH_KEY, known, arena, &entry));
+    assert_int_equal(strlen(entry->source_event_id), EVENT_ID_LEN);
+    SuppressionEntry released = {.changed_at_us = 1, .cause = suppression_cause(entry)};
+    suppressions_note(
+        known, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, entry->address_hash.data, &released);
+    CallbackOrigin later = ORIGIN;
+    later.received_at_us += 1000000000;
+    assert_false(correlate_suppression(&event, &later, HASH_KEY, known, arena, &entry));
+    event.message_id = STR("SM2");
+    assert_true(correlate_suppression(&event, &later, HASH_KEY, known, arena, &entry));
+    arena_free(arena);
+    suppressions_free(known);
+}
+
 static void only_what_is_for_good_and_has_an_address_suppresses(void **state)
 {
     (void)state;
@@ -331,6 +358,7 @@ int main(void)
         cmocka_unit_test(an_event_is_late_when_status_may_have_forgotten_it),
         cmocka_unit_test(a_path_names_tenant_vendor_and_capability),
         cmocka_unit_test(a_bounce_suppresses_the_address_unless_it_was_released_since),
+        cmocka_unit_test(an_event_without_a_time_is_named_in_the_entry_it_makes),
         cmocka_unit_test(only_what_is_for_good_and_has_an_address_suppresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,7 +144,7 @@ static void a_release_ends_it_and_is_an_event_of_its_own(void **state)
     assert_true(take(s, STR("acme"), key_in(&made), released.payload, &err));
     assert_int_equal(found(s, CATEGORY_SOCIAL), SUPPRESSION_NONE);
     assert_false(suppressions_wants(
-        s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, HASH, SUPPRESSION_OPT_OUT, what.at_us));
+        s, STR("acme"), CHANNEL_EMAIL, CATEGORY_NONE, HASH, SUPPRESSION_OPT_OUT, what.at_us, 0));
     suppressions_free(s);
     arena_free(arena);
 }
