@@ -150,6 +150,9 @@ static void take_text(Entry *entry, Str text)
     if (options->on_changed != NULL) {
         options->on_changed(options->ctx, &entry->name);
     }
+    if (options->on_text != NULL) {
+        options->on_text(options->ctx, &entry->name, text);
+    }
 }
 
 static void start_reading(Entry *entry);

@@ -39,6 +39,8 @@ typedef struct SecretsOptions {
     int64_t exec_ms;     // how long a program may take; 0: 10 s
     // It can be used for the first time, or is another one now. May stay NULL.
     void (*on_changed)(void *ctx, const SecretName *name);
+    // The same, with its text, for whoever knows what it should be. May stay NULL.
+    void (*on_text)(void *ctx, const SecretName *name, Str text);
     void *ctx;
 } SecretsOptions;
 

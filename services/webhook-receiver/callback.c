@@ -373,7 +373,8 @@ static void check_signature(Call *call, const InboundForce *force)
     bool good = verify(call, known ? keys : &none, known ? force->count : 1, &verdict, &which);
     if (!good && verdict == CALLBACK_BAD && force->missing > 0) {
         call->endpoint->waiting--; // it may be good under the one that is missing
-        answer_unavailable(call->endpoint, call->http, "a key cannot be read; send it again");
+        answer_unavailable(
+            call->endpoint, call->http, "a key cannot be read, or is none; send it again");
         return;
     }
     if (!good || !known) {

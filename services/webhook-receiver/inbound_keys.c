@@ -12,7 +12,7 @@
 #include "common/vendor/generic/definition.h"
 #include "stentor/v1/config.pb-c.h"
 
-enum { VENDORS_MAX = 32, ENTRY_NAME_SIZE = 96 };
+enum { VENDORS_MAX = 32, ENTRY_NAME_SIZE = 96, KEY_NAME_SIZE = 168, WARNED_MAX = 5 };
 
 typedef struct Slot {
     char *name;
@@ -32,6 +32,7 @@ struct InboundEntry {
 struct InboundKeys {
     Secrets *secrets;
     Map *entries; // "tenant/vendor" -> InboundEntry
+    Map *wrong;   // "tenant/vendor/key" -> why what was read is no key
     Arena *none_arena;
     Str none[VENDORS_MAX]; // in the order of vendor_callback_at
     Str none_defined;      // of vendors by definition
@@ -59,6 +60,7 @@ InboundKeys *inbound_keys_new(Secrets *secrets)
     InboundKeys *keys = xcalloc(1, sizeof *keys);
     keys->secrets = secrets;
     keys->entries = map_new(free_entry);
+    keys->wrong = map_new(free);
     keys->none_arena = arena_new(0);
     for (size_t i = 0; vendor_callback_at(i) != NULL && i < VENDORS_MAX; i++) {
         keys->none[i] = vendor_callback_at(i)->key_none(keys->none_arena);
@@ -73,6 +75,7 @@ void inbound_keys_free(InboundKeys *keys)
         return;
     }
     map_free(keys->entries);
+    map_free(keys->wrong);
     arena_free(keys->none_arena);
     free(keys);
 }
@@ -95,6 +98,46 @@ static Str entry_name(char out[ENTRY_NAME_SIZE], Str tenant, Str vendor)
         out, ENTRY_NAME_SIZE, STR_FMT "/" STR_FMT, STR_ARG(str_slice(tenant, 0, 40)),
         STR_ARG(str_slice(vendor, 0, 40)));
     return str_of(out, (size_t)len);
+}
+
+static Str key_name(char out[KEY_NAME_SIZE], const SecretName *name)
+{
+    int len = snprintf(
+        out, KEY_NAME_SIZE, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(str_slice(name->owner, 0, 40)),
+        STR_ARG(str_slice(name->vendor, 0, 40)), STR_ARG(str_slice(name->name, 0, 64)));
+    return str_of(out, (size_t)len);
+}
+
+// ---- what was read ----
+
+void inbound_keys_read(InboundKeys *keys, const SecretName *name, Str text)
+{
+    char out[KEY_NAME_SIZE];
+    Error err = {0};
+    const VendorCallback *vendor = vendor_callback_find(name->vendor);
+    if (vendor == NULL || vendor->key_check(text, &err)) {
+        (void)map_remove(keys->wrong, key_name(out, name));
+        return;
+    }
+    map_put(keys->wrong, key_name(out, name), xstrdup(err.text));
+    LOG(LOG_ERROR, "what was read is no key of the vendor's: its callbacks are answered 503",
+        log_str("tenant", name->owner), log_str("vendor", name->vendor), log_str("key", name->name),
+        log_error(&err));
+}
+
+void inbound_keys_warn(const InboundKeys *keys, Buf *warning)
+{
+    size_t cursor = 0, said = 0;
+    Str name;
+    void *why = NULL;
+    while (said < WARNED_MAX && map_next(keys->wrong, &cursor, &name, &why)) {
+        (void)buf_printf(
+            warning, "%skey of callbacks " STR_FMT ": %s", said++ > 0 ? "; " : "", STR_ARG(name),
+            (const char *)why);
+    }
+    if (map_count(keys->wrong) > said) {
+        (void)buf_printf(warning, "; and %zu more", map_count(keys->wrong) - said);
+    }
 }
 
 // ---- out of CONFIG ----
@@ -138,7 +181,9 @@ static void forget_secrets(InboundKeys *keys, Str key, const InboundEntry *next)
     for (size_t i = 0; entry != NULL && i < entry->slot_count; i++) {
         SecretName name = secret_name(entry, entry->slots[i].name);
         if (entry->slots[i].text == NULL && !has_slot(next, entry->slots[i].name)) {
+            char out[KEY_NAME_SIZE];
             secrets_forget(keys->secrets, &name);
+            (void)map_remove(keys->wrong, key_name(out, &name));
         }
     }
 }

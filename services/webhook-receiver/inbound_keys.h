@@ -4,6 +4,7 @@
 // without a restart; one that cannot be read any more stays in force.
 #pragma once
 
+#include "common/base/buf.h"
 #include "common/credential/secrets.h"
 #include "common/vendor/vendor_callback.h"
 
@@ -16,6 +17,12 @@ InboundKeys *inbound_keys_new(Secrets *secrets); // borrowed
 void inbound_keys_free(InboundKeys *keys);
 // An empty payload or a revoked key removes the entry. ERROR_PERMANENT when it cannot be read.
 bool inbound_keys_changed(InboundKeys *keys, Str tenant, Str vendor, Str payload, Error *err);
+
+// A secret was read: one that cannot be a key of its vendor's is logged, with what one looks like,
+// and until another one is read it is in inbound_keys_warn().
+void inbound_keys_read(InboundKeys *keys, const SecretName *name, Str text);
+// What an operator should know of the keys; nothing when all are good.
+void inbound_keys_warn(const InboundKeys *keys, Buf *warning);
 
 // NULL: the tenant has none of this vendor. Valid until the loop turns.
 const InboundEntry *inbound_keys_find(const InboundKeys *keys, Str tenant, Str vendor);

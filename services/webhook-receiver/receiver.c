@@ -199,6 +199,12 @@ static bool is_ready(void *state, Buf *reason)
            (buf_cstr(reason, "the configuration has not been read yet") && false);
 }
 
+static void warn(void *state, Buf *warning)
+{
+    const Receiver *r = state;
+    inbound_keys_warn(r->keys, warning);
+}
+
 static void build_links(Receiver *r, const ReceiverOptions *o)
 {
     r->revoked = link_revocations_new();
@@ -322,7 +328,13 @@ static bool give_up(Receiver *r)
     return false;
 }
 
-static Secrets *open_secrets(const Receiver *r, const ReceiverOptions *o, Error *err)
+static void on_secret_read(void *ctx, const SecretName *name, Str text)
+{
+    const Receiver *r = ctx;
+    inbound_keys_read(r->keys, name, text);
+}
+
+static Secrets *open_secrets(Receiver *r, const ReceiverOptions *o, Error *err)
 {
     return secrets_new(
         &(SecretsOptions){
@@ -330,6 +342,8 @@ static Secrets *open_secrets(const Receiver *r, const ReceiverOptions *o, Error 
             .metrics = service_metrics(r->service),
             .service = "webhook_receiver",
             .folders = o->folders,
+            .on_text = on_secret_read,
+            .ctx = r,
         },
         err);
 }
@@ -446,6 +460,7 @@ const ServiceSpec receiver_service = {
     .wants_master_key = true,
     .start = start,
     .ready = is_ready,
+    .warn = warn,
     .stop = begin_stop,
     .free = free_receiver,
 };

@@ -63,12 +63,32 @@ typedef struct World {
     InboundKeys *keys;
 } World;
 
+static void on_text(void *ctx, const SecretName *name, Str text)
+{
+    const World *world = ctx;
+    inbound_keys_read(world->keys, name, text);
+}
+
+static void warning_is(const World *world, const char *expected)
+{
+    Buf warning;
+    buf_init(&warning, 1000);
+    inbound_keys_warn(world->keys, &warning);
+    assert_true(str_eq(buf_view(&warning), str_from(expected)));
+    buf_done(&warning);
+}
+
 static void world_open(World *world)
 {
     assert_int_equal(uv_loop_init(&world->loop), 0);
     world->secrets = secrets_new(
         &(SecretsOptions){
-            .loop = &world->loop, .service = "test", .folders = "/tmp", .poll_ms = 10},
+            .loop = &world->loop,
+            .service = "test",
+            .folders = "/tmp",
+            .poll_ms = 10,
+            .on_text = on_text,
+            .ctx = world},
         NULL);
     assert_non_null(world->secrets);
     world->keys = inbound_keys_new(world->secrets);
@@ -151,6 +171,21 @@ static void what_is_no_key_is_missing(void **state)
     put(world.keys, false);
     InboundForce force = wait_for(&world, SECOND_US, 0, "");
     assert_int_equal(force.missing, 2);
+    const SecretName new = {STR("acme"), STR("mailgun"), STR("new")};
+    Str text;
+    while (!secrets_use(world.secrets, &new, &text, NULL)) {
+        (void)uv_run(&world.loop, UV_RUN_ONCE);
+    }
+    warning_is(
+        &world, "key of callbacks acme/mailgun/new: a key is the HTTP webhook signing key of the "
+                "account, 16 characters at least");
+    write_secret("a-signing-key-that-is-long");
+    (void)wait_for(&world, SECOND_US, 1, "a-signing-key-that-is-long");
+    warning_is(&world, "");
+    write_secret("brief");
+    (void)wait_for(&world, SECOND_US, 0, "");
+    put(world.keys, true); // with its entry
+    warning_is(&world, "");
     world_close(&world);
     (void)unlink(path);
 }
