@@ -31,8 +31,9 @@ const VendorCallback *definition_callback(Channel channel);
 
 // ERROR_PERMANENT: "definition.request.url: ...". Counted: the caller holds it once.
 VendorDefinition *definition_compile(Str document, Channel channel, Error *err);
-// Before it is put: no header of a name such as Authorization or X-Api-Key has a secret in clear.
-// ERROR_PERMANENT names the header. Not of one that is stored: a channel goes on.
+// Before it is put: no header of a name such as Authorization or X-Api-Key has a secret in clear,
+// and none has control characters. ERROR_PERMANENT names the header. Not of one that is stored: a
+// channel goes on.
 bool definition_check_clear(const json_t *document, Error *err);
 VendorDefinition *definition_hold(VendorDefinition *definition); // NULL-safe, as the next
 void definition_drop(VendorDefinition *definition);

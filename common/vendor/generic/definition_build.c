@@ -346,6 +346,11 @@ static bool put_headers(const Making *making, VendorRequest *ret)
         if (!render(making, &definition->headers[i].slot, making->values, &text)) {
             return false;
         }
+        if (str_has_control(text)) {
+            return definition_fault(
+                making->err, definition->headers[i].slot.place,
+                "has a line break or another control character with the message's values");
+        }
         if (text.len > 0) {
             vendor_add_header(ret, str_from(definition->headers[i].name), text);
         }

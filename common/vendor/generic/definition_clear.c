@@ -47,6 +47,12 @@ bool definition_check_clear(const json_t *document, Error *err)
     json_object_foreach((json_t *)(uintptr_t)headers, name, value)
     {
         Str text = str_from(json_is_string(value) ? json_string_value(value) : "");
+        if (str_has_control(text)) {
+            return error_set(
+                err, ERROR_PERMANENT,
+                "definition.request.headers.%.40s: has a line break or another control character",
+                name);
+        }
         if (text.len > 0 && is_secret_name(str_from(name)) && !has_value(str_from(name), text)) {
             return error_set(
                 err, ERROR_PERMANENT,

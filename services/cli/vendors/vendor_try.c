@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/routing/routes.h"
 #include "common/vendor/generic/definition.h"
 #include "services/cli/cli.h"
 #include "services/cli/vendors/definition_file.h"
@@ -61,6 +62,26 @@ static void print_answer(
                  arena_cstr(cli->arena, result.text), NULL});
 }
 
+// As 'credential put' checks it.
+static bool check_as_put(
+    Cli *cli, const char *vendor, const char *definition, const VendorAccount *account, Error *err)
+{
+    CredentialEntry entry;
+    stentor__v1__vendor_credential__init(&entry);
+    entry.vendor = arena_cstr(cli->arena, str_from(vendor));
+    entry.name = arena_cstr(cli->arena, account->name);
+    entry.definition = arena_cstr(cli->arena, str_from(definition));
+    entry.settings = arena_array(cli->arena, account->setting_count + 1, sizeof *entry.settings);
+    for (size_t i = 0; i < account->setting_count; i++) {
+        Stentor__V1__VendorSetting *setting = arena_alloc(cli->arena, sizeof *setting);
+        stentor__v1__vendor_setting__init(setting);
+        setting->name = arena_cstr(cli->arena, account->settings[i].name);
+        setting->value = arena_cstr(cli->arena, account->settings[i].value);
+        entry.settings[entry.n_settings++] = setting;
+    }
+    return credential_entry_check(&entry, err);
+}
+
 int cmd_vendor_try(Cli *cli)
 {
     Error err = {0};
@@ -83,6 +104,7 @@ int cmd_vendor_try(Cli *cli)
     VendorRequest request = {0};
     bool good = definition != NULL && read_settings(cli, settings, &account, &err) &&
                 args_int(&cli->args, "status", 0, 100, 599, &status, &err) &&
+                check_as_put(cli, vendor, text, &account, &err) &&
                 definition_try(definition, &account, cli->arena, &request, &err);
     if (good && status > 0) {
         print_answer(cli, definition_api(channel), definition, status);

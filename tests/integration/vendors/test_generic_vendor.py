@@ -156,6 +156,8 @@ def test_what_had_no_answer_is_sent_again_under_its_key(world):
     ("--definition answer.codes.21: is none of accepted", lambda d: d["answer"]["codes"].update({"21": "gone"})),
     ("--definition callback.signature.algorithm: is hmac-sha256 or hmac-sha1", lambda d: d["callback"]["signature"].update(algorithm="md5")),
     ("--definition request.headers.X-Api-Key: would stand in clear", lambda d: d["request"]["headers"].update({"X-Api-Key": "s3cr3t-literal"})),
+    ("--definition request.headers.X-A: has a line break or another", lambda d: d["request"]["headers"].update({"X-A": "a\r\nB: 1"})),
+    ("--definition request.headers.X-A: has a line break or another", lambda d: d["request"]["headers"].update({"X-A": "{{text}}"})),
     ("--definition request.url: the URL", lambda d: d["request"].update(url="http://api.acme-messaging.example/")),
 ])
 def test_a_wrong_document_is_refused_with_its_place(world, place, change):
@@ -188,4 +190,9 @@ def test_a_document_is_tried_without_sending(world):
     assert "bad_address" in judged and "21 no" in judged, judged
     done = world.pipeline.run_cli("vendor", "try", "sms-acme", world.document('{"request": {}\n,}', "torn.json"))
     assert done.returncode == 2 and "line 2" in done.stderr, done.stderr
+    rocket = world.document({"request": {"url": "{{to}}", "json": {"text": "{{text}}"}}}, "rocket.json")
+    for prefix, why in (("http://127.0.0.1", "settings.address_prefix: required where request.url is {{to}}"), ("ftp://127.0.0.1/x", "a secret is not sent there")):
+        done = world.pipeline.run_cli("vendor", "try", "webhook-rocket", rocket, "--set", f"address_prefix={prefix}")
+        assert done.returncode != 0 and why in done.stderr.replace("\n", " "), (prefix, done.stdout, done.stderr)
+    assert world.cli("vendor", "try", "webhook-rocket", rocket, "--set", "address_prefix=https://chat.example/hooks/").startswith("POST https://chat.example/")
     assert len(world.double.requests) == before

@@ -225,6 +225,8 @@ static void a_secret_in_clear_is_refused_by_the_name_of_its_header(void **state)
         {"X-Author-Keyword", "2026-11-27", true},
         {"Accept", "application/json", true},
         {"X-Api-Key", "", true},
+        {"X-A", "a\r\nB: 1", false},
+        {"X-A", "{{title}}\n", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Error err = {0};
@@ -239,6 +241,30 @@ static void a_secret_in_clear_is_refused_by_the_name_of_its_header(void **state)
     assert_non_null(strstr(err.text, "write {{secret}}"));
     assert_null(strstr(err.text, "0123456789abcdef"));
     assert_true(definition_check_clear(NULL, &err));
+}
+
+static void a_header_has_no_line_break(void **state)
+{
+    (void)state;
+#define BREAK "definition.request.headers.X-A: has a line break or another control character"
+    static const char *const rendered = BREAK " with the message's values";
+    Arena *arena = arena_new(0);
+    Error err = {0};
+    assert_false(is_clear("X-A", "a\r\nB: 1", &err));
+    assert_string_equal(err.text, BREAK);
+    VendorDefinition *definition =
+        compile("{\"request\":{\"url\":\"https://a.example/\",\"headers\":{\"X-A\":\"{{text}}\"},"
+                "\"json\":{\"to\":\"{{to}}\"}}}");
+    VendorAccount with = account(definition);
+    VendorRequest request;
+    assert_false(definition_try(definition, &with, arena, &request, &err));
+    assert_string_equal(err.text, rendered);
+    VendorMail mail = case_text("one line");
+    case_build(definition_api(CHANNEL_SMS), &mail, &with, arena, &request);
+    mail.text = STR("two\nlines");
+    case_refused(definition_api(CHANNEL_SMS), &mail, &with, ERROR_PERMANENT, rendered);
+    definition_drop(definition);
+    arena_free(arena);
 }
 
 static void a_misspelled_value_is_found_by_trying(void **state)
@@ -503,6 +529,7 @@ int main(void)
         cmocka_unit_test(a_recipients_own_url_must_begin_with_the_prefix),
         cmocka_unit_test(what_is_wrong_is_named_by_its_place),
         cmocka_unit_test(a_secret_in_clear_is_refused_by_the_name_of_its_header),
+        cmocka_unit_test(a_header_has_no_line_break),
         cmocka_unit_test(a_misspelled_value_is_found_by_trying),
         cmocka_unit_test(a_recipient_leads_to_no_other_path),
         cmocka_unit_test(a_text_that_makes_the_url_too_long_is_the_messages_fault),
