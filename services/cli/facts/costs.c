@@ -5,6 +5,7 @@
 
 #include "common/archive/database.h"
 #include "common/model/addresses/calling_prefix.h"
+#include "common/routing/routes.h"
 #include "services/cli/cli.h"
 
 enum { INVOICE_MAX = 16 * 1024 * 1024, MICRO_DIGITS = 6, INVOICE_FIELDS = 6 };
@@ -51,6 +52,70 @@ static bool is_prefix(const char *text)
            text[1 + digits] == '\0';
 }
 
+static bool is_currency(const char *text)
+{
+    return strlen(text) == 3 && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 3;
+}
+
+static bool is_unit(const char *text)
+{
+    static const char *const units[] = {"message", "segment", "minute", "conversation"};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(text, units[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool check_vendor(const char *channel_word, const char *vendor, Error *err)
+{
+    Channel channel = CHANNEL_NONE;
+    if (!channel_from_name(str_from(channel_word), &channel)) {
+        return error_set(
+            err, ERROR_USAGE,
+            "'%.32s' is no channel: email, sms, whatsapp, push, inapp, voice or webhook",
+            channel_word);
+    }
+    if (!routing_is_vendor(str_from(vendor))) {
+        return error_set(
+            err, ERROR_USAGE, "'%.64s' is no vendor; 'stentor channel list' names them", vendor);
+    }
+    Channel own = routing_vendor_channel(str_from(vendor));
+    return own == channel || own == CHANNEL_NONE ||
+           error_set(
+               err, ERROR_USAGE, "%s is of channel %s, not of %s", vendor, channel_name(own),
+               channel_word);
+}
+
+static bool check_price(const Cli *cli, int64_t *ret_micros, Error *err)
+{
+    const char *price = args_flag(&cli->args, "price");
+    const char *country = args_flag(&cli->args, "country");
+    const char *currency = args_flag(&cli->args, "currency");
+    const char *unit = args_flag(&cli->args, "unit");
+    if (!read_amount(str_from(price), ret_micros) || *ret_micros < 0) {
+        return error_set(err, ERROR_USAGE, "--price '%.40s' is no amount such as 0.0079", price);
+    }
+    if (!is_currency(currency)) {
+        return error_set(
+            err, ERROR_USAGE, "--currency '%.16s' is no code of three capitals such as EUR",
+            currency);
+    }
+    if (unit != NULL && !is_unit(unit)) {
+        return error_set(
+            err, ERROR_USAGE, "--unit '%.16s' is none of message, segment, minute, conversation",
+            unit);
+    }
+    if (country != NULL && !is_prefix(country)) {
+        return error_set(
+            err, ERROR_USAGE,
+            "--country '%.16s' is not what numbers there begin with, such as +43 or +1242",
+            country);
+    }
+    return check_vendor(args_word(&cli->args, 0), args_word(&cli->args, 1), err);
+}
+
 int cmd_costs_set(Cli *cli)
 {
     static const char sql[] =
@@ -65,23 +130,15 @@ int cmd_costs_set(Cli *cli)
         " RETURNING valid_from";
     Error err = {0};
     int64_t micros = 0;
-    const char *price = args_flag(&cli->args, "price");
-    if (!read_amount(str_from(price), &micros) || micros < 0) {
-        return cli_fail_as(cli, EXIT_USAGE, "--price '%.40s' is no amount such as 0.0079", price);
-    }
-    const char *country = args_flag(&cli->args, "country");
-    if (country != NULL && !is_prefix(country)) {
-        return cli_fail_as(
-            cli, EXIT_USAGE,
-            "--country '%.16s' is not what numbers there begin with, such as +43 or +1242",
-            country);
+    if (!check_price(cli, &micros, &err)) {
+        return cli_fail(cli, &err);
     }
     char number[24];
     snprintf(number, sizeof number, "%" PRId64, micros);
     const char *const params[] = {
         args_word(&cli->args, 0),
         args_word(&cli->args, 1),
-        country,
+        args_flag(&cli->args, "country"),
         args_flag(&cli->args, "tenant"),
         args_flag(&cli->args, "from"),
         args_flag(&cli->args, "unit"),
@@ -92,8 +149,8 @@ int cmd_costs_set(Cli *cli)
     PGresult *rows = pg != NULL ? archive_ask(pg, "costs", sql, params, 9, &err) : NULL;
     if (rows != NULL) {
         const char *const pairs[] = {
-            "price", price, "valid from", arena_printf(cli->arena, "%s", archive_text(rows, 0, 0)),
-            NULL};
+            "price", args_flag(&cli->args, "price"), "valid from",
+            arena_printf(cli->arena, "%s", archive_text(rows, 0, 0)), NULL};
         print_pairs(cli, pairs);
     }
     bool ok = rows != NULL;

@@ -174,7 +174,12 @@ def test_the_archiver_writes_the_days_by_itself(tmp_path):
 def test_what_is_wrong_is_named(place, tmp_path):
     for words, why in ((["facts", "write", "--day", "2026-02-30"], "no day"), (["facts", "write", "--day", "2999-01-01"], "not over yet"),
                        (["facts", "write", "--day", DAY, "--to", "2026-09-14"], "before --day"),
-                       (["costs", "set", "email", "ses", "--price", "1,5", "--currency", "USD"], "no amount")):
+                       (["costs", "set", "email", "ses", "--price", "1,5", "--currency", "USD"], "no amount"),
+                       (["costs", "set", "email", "ses", "--price", "1", "--currency", "USDX"], "--currency 'USDX' is no code of three capitals such as EUR"),
+                       (["costs", "set", "email", "ses", "--price", "1", "--currency", "USD", "--unit", "pony"], "--unit 'pony' is none of message, segment"),
+                       (["costs", "set", "email", "nobody", "--price", "1", "--currency", "USD"], "'nobody' is no vendor; 'stentor channel list' names them"),
+                       (["costs", "set", "sms", "ses", "--price", "1", "--currency", "USD"], "ses is of channel email, not of sms"),
+                       (["costs", "set", "fax", "ses", "--price", "1", "--currency", "USD"], "'fax' is no channel: email, sms")):
         refused = stentor(place, *words, ok=False)
         assert refused.returncode == 2 and why in refused.stderr, refused.stderr
     bad = tmp_path / "bad.csv"
