@@ -606,7 +606,8 @@ const Command commands[] = {
      "                        only. Each gets the content and the addresses. What it says is laid beside what became of each mail.\n"
      "                        It reads the secret where the command runs: run it on a dispatcher's host, as its user.\n"
      "  --from ADDRESS        sender of mails that name none: the dispatchers' STENTOR_MAIL_FROM (default no-reply@localhost)\n"
-     "  For each vendor: how many it takes, and which fields of the others it cannot carry.", cmd_shadow, NULL},
+     "  For each vendor: how many it takes, and which fields of the others it cannot carry. Of an attachment its name and type\n"
+     "  are built, with a text in the place of its bytes. Notifications of other channels are passed over.", cmd_shadow, NULL},
     {"content", "ID", 1, 1, "tenant= ground=! requested-by= kept json",
      "show what a notification's recipient was sent: subject, text, html; noted in the audit log before it is printed\n"
      "  --ground TEXT         why: kept in the audit log, so without an address\n"

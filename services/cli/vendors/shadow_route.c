@@ -62,6 +62,7 @@ typedef struct Shadow {
     const char *from; // of mails that name no sender
     VendorCaller *caller;
     size_t opened, closed; // mails that could be opened, and could not
+    size_t with_files;     // of the former
 } Shadow;
 
 // ---- the route ----
@@ -115,6 +116,11 @@ static bool read_target(Shadow *shadow, const json_t *credentials, const json_t 
     if (api == NULL) {
         return true; // smtp takes the mail as it is
     }
+    if (api->channel != CHANNEL_EMAIL) {
+        return error_set(
+            err, ERROR_PERMANENT, "%s is of channel %s; shadow builds e-mails alone",
+            api_client_text(vendor, "vendor", ""), channel_name(api->channel));
+    }
     Target *target = &shadow->targets[shadow->target_count++];
     target->api = api;
     target->vendor =
@@ -156,15 +162,43 @@ static bool read_route(Shadow *shadow, ApiClient *client, Error *err)
 
 // ---- the mails ----
 
+// What cannot be read may be a mail.
+static bool is_of_other_channel(Str payload)
+{
+    Arena *arena = arena_new(0);
+    const Stentor__V1__Rendered *event = (const Stentor__V1__Rendered *)event_unpack(
+        &stentor__v1__rendered__descriptor, payload, arena, NULL);
+    bool other = event != NULL && event->channel != (int)CHANNEL_EMAIL;
+    arena_free(arena);
+    return other;
+}
+
 static bool keep_last(void *ctx, const BusMessage *message)
 {
     Shadow *shadow = ctx;
+    if (is_of_other_channel(message->payload)) {
+        return true;
+    }
     size_t at = shadow->seen++ % (size_t)shadow->last;
     free((void *)(uintptr_t)shadow->ring[at].ptr);
     char *copy = xmalloc(message->payload.len + 1);
     memcpy(copy, message->payload.ptr, message->payload.len);
     shadow->ring[at] = str_of(copy, message->payload.len);
     return true;
+}
+
+// In the place of each file: its name and type are what most vendors refuse, its bytes stay where
+// they are.
+static const VendorAttachment *stand_ins_of(const Stentor__V1__EmailContent *content, Arena *arena)
+{
+    VendorAttachment *files = arena_array(arena, content->n_attachments, sizeof *files);
+    for (size_t i = 0; i < content->n_attachments; i++) {
+        const Stentor__V1__Attachment *file = content->attachments[i];
+        files[i] = (VendorAttachment){
+            str_from(file->name), str_from(file->content_type), str_from(file->content_id),
+            STR("(the file)")};
+    }
+    return files;
 }
 
 // Without the files of the real one and its DKIM signature, which the dispatcher makes. Empty: the
@@ -212,6 +246,8 @@ static VendorMail mail_of(
         .subject = str_from(content->subject),
         .html = str_from(content->html),
         .text = str_from(content->text),
+        .attachments = stand_ins_of(content, arena),
+        .attachment_count = content->n_attachments,
         .message_id = str_from(arena_printf(arena, STR_FMT "@localhost", STR_ARG(id))),
     };
     return mail;
@@ -295,6 +331,7 @@ static bool take_one(Shadow *shadow, Str payload, EachTarget each, Error *err)
     bool ok = mail && content_open(shadow->session, event, &opened, err);
     if (ok && opened.address != NULL) {
         VendorMail made = mail_of(event, &opened, shadow->from, arena);
+        shadow->with_files += made.attachment_count > 0 ? 1 : 0;
         for (size_t i = 0; i < shadow->target_count; i++) {
             each(shadow, &shadow->targets[i], &made, arena);
         }
@@ -312,6 +349,7 @@ static bool take_all(Shadow *shadow, EachTarget each, Error *err)
     bool ok = true;
     shadow->opened = 0;
     shadow->closed = 0;
+    shadow->with_files = 0;
     for (size_t i = 0; ok && i < count; i++) {
         error_clear(err);
         Str payload = shadow->ring[(shadow->seen - count + i) % (size_t)shadow->last];
@@ -444,12 +482,19 @@ static int print_all(const Shadow *shadow)
     }
     if (shadow->cli->json) {
         print_json_line(json_pack(
-            "{s:s, s:I, s:I, s:O}", "stream", shadow->stream, "mails", (json_int_t)shadow->opened,
+            "{s:s, s:I, s:I, s:I, s:O}", "stream", shadow->stream, "mails",
+            (json_int_t)shadow->opened, "with_attachments", (json_int_t)shadow->with_files,
             "not_opened", (json_int_t)shadow->closed, "vendors", list));
     } else {
         printf(
             "%zu mails of %s, %zu could not be opened; nothing was sent\n", shadow->opened,
             shadow->stream, shadow->closed);
+        if (shadow->with_files > 0) {
+            printf(
+                "%zu have attachments: a text stands for each file, so their sizes are not "
+                "checked\n",
+                shadow->with_files);
+        }
     }
     json_decref(list);
     return EXIT_DONE;

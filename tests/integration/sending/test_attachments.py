@@ -103,6 +103,25 @@ def test_the_command_uploads_what_it_attaches(pipeline):
         assert refused.returncode != 0 and said in refused.stderr, (words, refused.stderr)
 
 
+def test_shadow_says_what_it_does_of_files(pipeline):
+    """By name and type: so a vendor that carries none is found before its route takes mails."""
+    notification = pipeline.send(to=person(), attachments=[{"id": put(pipeline)["id"]}])
+    pipeline.status(notification, wait="sent")
+    own = pipeline.folder / "own.json"
+    own.write_text('{"request": {"url": "https://mail.example/send", "json": {"to": "{{to}}"}}}')
+    pipeline.cli("credential", "put", "postmark", "trial", "--reference", "file:/run/secrets/none")
+    pipeline.cli("credential", "put", "email-own", "trial", "--reference", "file:/run/secrets/none", "--definition", own)
+    pipeline.cli("route", "put", "next", "--vendor", "postmark/trial", "--fallback", "email-own/trial", "--disabled")
+    words = ("shadow", "--route", "next", "--last", "1", "--ground", "moving to another vendor")
+    found = json.loads(pipeline.cli(*words, "--json"))
+    postmark, other = found["vendors"]
+    assert (found["mails"], found["with_attachments"]) == (1, 1)
+    assert postmark["built"] == 1 and '"invoice.pdf"' in postmark["requests"][0]["body"]
+    assert (other["built"], list(other["reasons"])) == (0, ["the mail has attachments, which no vendor by definition carries"])
+    assert "1 have attachments: a text stands for each file, so their sizes are not checked" in pipeline.cli(*words)
+    pipeline.cli("route", "delete", "next")
+
+
 def test_the_same_file_goes_to_many_and_to_a_later_time(pipeline):
     invoice = put(pipeline, "r%C3%A9sum%C3%A9.pdf")
     assert invoice["name"] == "résumé.pdf"

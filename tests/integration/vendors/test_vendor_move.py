@@ -188,6 +188,10 @@ def test_a_vendor_judges_the_last_mails_without_sending_one(world, tried):
     mail = tried["mailgun"].rehearsed[0]
     assert (mail.to, mail.subject) == (["guest0@moved.example"], "Welcome, Alice!") and mail.html
     assert "content.rehearsed" in world.cli("audit-log", "list", "--json")
+    everything = json.loads(shadow(world, "--last", "1000", "--json").stdout)
+    assert (everything["mails"], everything["not_opened"], everything["with_attachments"]) == (4, 0, 0), "the SMS of the same lane are passed over"
+    refused = world.pipeline.run_cli("shadow", "--route", "codes", "--ground", "moving to another vendor")
+    assert refused.returncode == 1 and "vonage is of channel sms; shadow builds e-mails alone" in refused.stderr
     text = shadow(world, "--last", "4", "--show", "0").stdout
     assert "sendgrid: 4 built, 0 that it cannot carry\n  rehearsed 4, which sent nothing" in text and "       1  accepted -> refused\n" in text
     assert "resend: 4 built, 0 that it cannot carry\n  it has no way that sends nothing: built only\n" in text and "4 mails of RENDERED_NORMAL" in text
