@@ -63,9 +63,14 @@ enum { LOG_MASKED_SIZE = 320 }; // of an address
 // "ali***@example.com"; the address's first three characters (fewer when the local part is shorter)
 // and the domain.
 void mask_address(Str address, char *out, size_t size);
-// Replaces everything that looks like an e-mail address in `text` by its mask; for texts of
-// vendors.
+// Replaces everything that looks like an e-mail address or a phone number in `text` by its mask
+// (what a number is: mask_number.h); for texts of vendors.
 void mask_addresses(Str text, char *out, size_t size);
+// Replaces `address` in `text` by "***" wherever it stands, in either case: whole, a phone number
+// with or without its '+' and whatever stands between its digits, a part of it that tells who it is
+// (a token in a URL), and what a cut of the text has left of these at its end. For an address that
+// is no e-mail address.
+void mask_known(Str text, Str address, char *out, size_t size);
 // "nats://user:password@host,nats://other" -> "nats://***@host,nats://other", appended to `out`.
 // Any other text stays as it is.
 void mask_urls(Str urls, Buf *out);

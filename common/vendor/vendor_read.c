@@ -136,21 +136,29 @@ static Str cut_text(Str text, size_t max)
     return str_slice(text, 0, max);
 }
 
+// In one line, at most twice as long: masking may lengthen it.
+static Str masked_line(Str text, Arena *arena)
+{
+    char *line = arena_cstr(arena, text);
+    for (size_t i = 0; i < text.len; i++) {
+        bool control = (unsigned char)line[i] < 0x20 || line[i] == 0x7f;
+        line[i] = control ? ' ' : line[i];
+    }
+    size_t room = 2 * text.len + 1;
+    char *masked = arena_alloc(arena, room);
+    mask_addresses(str_of(line, text.len), masked, room);
+    return str_from(masked);
+}
+
 Str vendor_clean_text(Str code, Str text, Arena *arena)
 {
-    enum { RAW_MAX = VENDOR_TEXT_MAX };
-    char *raw = arena_printf(
-        arena, STR_FMT "%s" STR_FMT, STR_ARG(str_slice(code, 0, 64)),
-        code.len > 0 && text.len > 0 ? " " : "", STR_ARG(cut_text(text, RAW_MAX)));
-    size_t length = strlen(raw);
-    for (size_t i = 0; i < length; i++) {
-        bool control = (unsigned char)raw[i] < 0x20 || raw[i] == 0x7f;
-        raw[i] = control ? ' ' : raw[i];
-    }
-    // Masking may lengthen the text: cut before and after.
-    char *masked = arena_alloc(arena, 2 * RAW_MAX);
-    mask_addresses(str_of(raw, length), masked, 2 * RAW_MAX);
-    Str clean = cut_text(str_from(masked), VENDOR_TEXT_MAX);
+    // Each by itself: a code and the digits that a text begins with are no number.
+    Str shown = masked_line(str_slice(code, 0, 64), arena);
+    Str said = masked_line(cut_text(text, VENDOR_TEXT_MAX), arena);
+    const char *all = arena_printf(
+        arena, STR_FMT "%s" STR_FMT, STR_ARG(shown), shown.len > 0 && said.len > 0 ? " " : "",
+        STR_ARG(said));
+    Str clean = cut_text(str_from(all), VENDOR_TEXT_MAX);
     return str_is_utf8(clean) ? str_trim(clean) : STR("(not UTF-8)");
 }
 

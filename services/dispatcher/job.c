@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/log.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/events/sealed.h"
@@ -217,6 +218,18 @@ static void note_result(Job *job, const SendResult *result, int64_t now_us)
     bool priced = result->cost_micros > 0 && is_currency(result->currency);
     row->cost_micros = priced ? result->cost_micros : 0;
     row->currency = priced ? recordable(arena, result->currency) : STR_EMPTY;
+}
+
+SendResult job_shown(const Job *job, const SendResult *result)
+{
+    SendResult shown = *result;
+    if (job->rendered->channel != STENTOR__V1__CHANNEL__CHANNEL_EMAIL && result->text.len > 0) {
+        size_t room = 2 * JOB_REPLY_MAX + 4;
+        char *text = arena_alloc(job->delivery->arena, room);
+        mask_known(str_slice(result->text, 0, JOB_REPLY_MAX), job->mail.to, text, room);
+        shown.text = str_from(text);
+    }
+    return shown;
 }
 
 const SendResult *job_keep_result(const Job *job, const SendResult *result)

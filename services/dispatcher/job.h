@@ -139,6 +139,9 @@ void job_outcome(Job *job, const JobRules *rules, const SendResult *result, int6
 // "".
 void job_defer(
     Job *job, const SendResult *result, int64_t due_us, const char *step, int64_t now_us);
+// The vendor's answer without this message's address in its text (mask_known); other addresses are
+// masked where it is read. In the job's arena.
+SendResult job_shown(const Job *job, const SendResult *result);
 const SendResult *job_keep_result(const Job *job, const SendResult *result); // in its arena
 // Failed, decided here before its claim: nothing is sent. The reason is cleaned as a reply is.
 // dead_letter: its rung stays in the row, which makes a letter of it (report.c).

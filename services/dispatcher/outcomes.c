@@ -166,6 +166,8 @@ void outcomes_on_sent(void *ctx, Mail *mail, const SendResult *result)
             log_int("attempt", job->key->attempt));
         return;
     }
+    const SendResult shown = job_shown(job, result);
+    result = &shown;
     if (job->route.routed) {
         next_after(job, result);
         return;

@@ -17,6 +17,7 @@
 #include "common/config/config_store.h"
 #include "common/events/meta.h"
 #include "common/events/status.h"
+#include "common/vendor/callback_read.h"
 #include "services/webhook-receiver/lmtp/mail_intake.h"
 #include "services/webhook-receiver/mail/mail_work.h"
 #include "services/webhook-receiver/reply_event.h"
@@ -126,6 +127,19 @@ static Stentor__V1__Meta *make_meta(
     return meta;
 }
 
+// A vendor's text may name the recipient. E-mail addresses and phone numbers are masked in it
+// already (callback_words).
+static char *text_of(const CallbackEvent *event, const CallbackOrigin *origin, Arena *arena)
+{
+    if (origin->channel == CHANNEL_EMAIL || event->text.len == 0) {
+        return pb_text(arena, event->text);
+    }
+    size_t room = 2 * CALLBACK_TEXT_MAX + 4;
+    char *shown = arena_alloc(arena, room);
+    mask_known(event->text, event->email, shown, room);
+    return pb_text(arena, callback_cut(str_from(shown), CALLBACK_TEXT_MAX));
+}
+
 // Number 0: a vendor's report is about the notification, whichever attempt brought it.
 static Stentor__V1__Attempt *make_attempt(
     const CallbackEvent *event, const CallbackOrigin *origin, Arena *arena)
@@ -136,7 +150,7 @@ static Stentor__V1__Attempt *make_attempt(
     attempt->vendor_message_id = pb_text(arena, event->message_id);
     attempt->outcome = (Stentor__V1__Outcome)event->outcome;
     attempt->enhanced_code = pb_text(arena, event->enhanced_code);
-    attempt->text = pb_text(arena, event->text);
+    attempt->text = text_of(event, origin, arena);
     attempt->finished_at_us = event_time(event, origin);
     attempt->machine = event->machine;
     attempt->segments = event->segments;
@@ -154,7 +168,7 @@ Stentor__V1__NotificationStatus *correlate_status(
         .meta = make_meta(event, origin, arena),
         .status = event->status,
         .reason_code = event->reason_code,
-        .reason = event->reason_code[0] != '\0' ? pb_text(arena, event->text) : "",
+        .reason = event->reason_code[0] != '\0' ? text_of(event, origin, arena) : "",
     };
     Stentor__V1__NotificationStatus *status = arena_alloc(arena, sizeof *status);
     *status = status_make(&spec, origin->channel);

@@ -76,7 +76,7 @@ def twilio(double, request):
     need(("From" in form) != ("MessagingServiceSid" in form), lambda text: twilio_error(400, 21603, text), "A 'From' phone number is required.")
     need(NUMBER.match(form.get("To", "")), lambda text: twilio_error(400, 21211, text), "The 'To' number is not a valid phone number.")
     if form["To"] in double.rejected:
-        raise twilio_error(400, 21211, f"The 'To' number {form['To']} is not a valid phone number.")
+        raise twilio_error(400, 21211, double.says_of_number.format(form["To"]))
     if form["To"] in double.opted_out:
         raise twilio_error(400, 21610, "Attempt to send to unsubscribed recipient")
     need(form.get("Body"), lambda text: twilio_error(400, 21602, text), "Message body is required.")

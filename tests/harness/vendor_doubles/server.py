@@ -58,6 +58,7 @@ class Double:
                          "twilio_whatsapp": {"from": "+14155238886"}, "sms-acme": {"from": "SHOP", "account": acme.ACCOUNT},
                          "webpush": {"subject": "mailto:push@acme.test", "hosts": "127.0.0.1"}}.get(vendor, {})
         self.rejected, self.suppressed = set(), set()  # addresses: not valid; on the vendor's own list
+        self.says_of_number = "The 'To' number {} is not a valid phone number."  # of one that is rejected
         self.gone = set()  # paths of incoming URLs
         self.opted_out, self.price = set(), None  # numbers; of a message, as Twilio writes it
         self.templates, self.windows, self.pair_limited = {}, set(), set()  # of Meta: parameters by (name, language); who wrote; whose next message is refused

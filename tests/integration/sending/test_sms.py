@@ -10,10 +10,12 @@ import uuid
 
 import pytest
 
+from tests.harness.nats_client import NatsClient
 from tests.harness.outbox import Application
 from tests.harness.pipeline import TENANT, Pipeline
 from tests.harness.processes import wait_until
 from tests.harness.vendor_doubles import Callback, Double, Fault, phone, routing
+from tests.harness.webhooks import Endpoint, Subscriptions
 
 NUMBER = "+4915112345678"
 
@@ -166,6 +168,55 @@ def test_a_number_that_the_vendor_refuses_is_suppressed(world):
     assert "21211" in json.dumps(shown["attempts"][-1]), shown
     again = world.accepted(to=number)
     assert world.pipeline.status(again, wait="suppressed")["status"] == "suppressed"
+
+
+def stored_since(client, before):
+    """The payloads of every stream since `before`: {stream: its last sequence}."""
+    for stream, last in before.items():
+        for sequence in range(last + 1, client.stream_info(stream)["state"]["last_seq"] + 1):
+            found = client.message(stream, seq=sequence)
+            if found:
+                yield stream, found[1]
+
+
+def test_a_number_in_a_vendors_words_goes_nowhere(world):
+    """Twilio's 21211 repeats the number. It stands in the error in four forms, and in clear in nothing that is stored, logged or posted."""
+    client, number = NatsClient(world.pipeline.nats.port), world.number()
+    spaced = f"{number[:3]} {number[3:6]} {number[6:10]} {number[10:]}"
+    forms = (number, number[1:], spaced, spaced[4:])
+    streams = json.loads(client.request("$JS.API.STREAM.NAMES"))["streams"]
+    before = {stream: client.stream_info(stream)["state"]["last_seq"] for stream in streams}
+    assert {"STATUS", "HOOK", "DEAD"} <= before.keys()
+    service = world.pipeline.services["webhook"] = world.pipeline.service("webhook", STENTOR_WEBHOOK_ADDRESSES="loopback").start()
+    endpoint, subscriptions = Endpoint(lambda secret, headers, body: body), Subscriptions(world.pipeline)
+    words = world.twilio.says_of_number
+    try:
+        id = subscriptions.put(endpoint.url, endpoint.secret)
+        world.twilio.rejected.add(number)
+        world.twilio.says_of_number = f"The 'To' number {{}} is not a valid phone number: {forms[1]}, x{forms[1]}, {forms[2]}, {forms[3]}."
+        notification = world.accepted(to=number)
+        shown = [json.dumps(world.pipeline.status(notification, wait="failed")), world.cli("status", notification, "--json")]
+        assert all("21211 The 'To' number +49*** is not a valid phone number: 491***, x***, +49***, 151***." in text for text in shown), shown
+        wait_until(lambda: any(request.status == "failed" for request in endpoint.of(notification)), 20, "the webhook")
+        posted = [request.body for request in endpoint.of(notification)]
+        assert any("The 'To' number +49***" in text for text in posted), posted
+        rows = world.pipeline.postgres.query("SELECT row_to_json(l)::text FROM dispatcher.ledger l WHERE notification_id = %s", notification)
+        logs = [one.log.read_text(errors="replace") for one in world.pipeline.services.values()]
+        assert rows and any(notification in log and "+49***" in log for log in logs)
+        texts = [*shown, *posted, *(row[0] for row in rows), *logs, world.cli("dlq", "list", "--json")]
+        payloads = list(stored_since(client, before))
+        assert {"STATUS", "HOOK"} <= {stream for stream, _ in payloads}
+        for form in forms:
+            assert not [text for text in texts if form in text], form
+            assert not [stream for stream, payload in payloads if form.encode() in payload], form
+        subscriptions.remove(id)
+    finally:
+        world.twilio.says_of_number = words
+        endpoint.close()
+        service.stop()
+        del world.pipeline.services["webhook"]
+        subscriptions.client.close()
+        client.close()
 
 
 def test_500_emoji_are_refused_with_the_number_of_segments(world):

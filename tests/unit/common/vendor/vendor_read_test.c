@@ -130,6 +130,19 @@ static void a_long_text_is_cut_between_characters_after_masking(void **state)
     arena_free(arena);
 }
 
+static void a_text_keeps_its_code_and_loses_numbers(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Str clean = vendor_clean_text(STR("21211"), STR("49 151 77777777\nis invalid"), arena);
+    assert_true(str_eq(clean, STR("21211 49 *** is invalid")));
+    clean = vendor_clean_text(STR_EMPTY, str_of("a\0+4915177777777", 16), arena);
+    assert_true(str_eq(clean, STR("a +49***")));
+    clean = vendor_clean_text(STR("4915177777777"), STR_EMPTY, arena);
+    assert_true(str_eq(clean, STR("491***")));
+    arena_free(arena);
+}
+
 static void an_id_is_printable_or_none(void **state)
 {
     (void)state;
@@ -152,6 +165,7 @@ int main(void)
         cmocka_unit_test(the_last_of_a_key_that_stands_twice_counts),
         cmocka_unit_test(what_is_too_big_too_deep_or_too_much_is_not_parsed),
         cmocka_unit_test(a_long_text_is_cut_between_characters_after_masking),
+        cmocka_unit_test(a_text_keeps_its_code_and_loses_numbers),
         cmocka_unit_test(an_id_is_printable_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

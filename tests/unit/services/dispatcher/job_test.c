@@ -56,11 +56,30 @@ static void a_job_without_a_conflict_begins(void **state)
     assert_int_equal(job_classify(&job, STR("us"), UNKNOWN_PARK), COURSE_BEGIN);
 }
 
+static void a_vendors_answer_does_not_name_the_recipient(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Delivery delivery = {.arena = arena};
+    Stentor__V1__Rendered rendered = STENTOR__V1__RENDERED__INIT;
+    Job job = {.delivery = &delivery, .rendered = &rendered, .mail.to = STR("user-0815")};
+    const SendResult result = {
+        .state = SEND_ANSWERED, .text = STR("no user-0815"), .code = STR("404")};
+    rendered.channel = STENTOR__V1__CHANNEL__CHANNEL_PUSH;
+    SendResult shown = job_shown(&job, &result);
+    assert_true(str_eq(shown.text, STR("no ***")) && str_eq(shown.code, STR("404")));
+    assert_int_equal(shown.state, SEND_ANSWERED);
+    rendered.channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL; // those are masked already
+    assert_true(str_eq(job_shown(&job, &result).text, result.text));
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ledgers_row_says_what_becomes_of_a_job),
         cmocka_unit_test(a_job_without_a_conflict_begins),
+        cmocka_unit_test(a_vendors_answer_does_not_name_the_recipient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

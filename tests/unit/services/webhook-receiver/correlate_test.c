@@ -61,6 +61,21 @@ static void an_event_becomes_the_status_of_its_notification(void **state)
     arena_free(arena);
 }
 
+static void a_vendors_text_does_not_name_the_recipient(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    CallbackOrigin origin = ORIGIN;
+    origin.channel = CHANNEL_SMS;
+    CallbackEvent event = bounce("e1");
+    event.email = STR("+4915177777777");
+    event.text = STR("x4915177777777 is gone");
+    const Stentor__V1__NotificationStatus *status = correlate_status(&event, &origin, arena);
+    assert_string_equal(status->reason, "x*** is gone");
+    assert_string_equal(status->attempt->text, "x*** is gone");
+    arena_free(arena);
+}
+
 static void what_it_costs_is_of_the_attempt_that_the_event_names(void **state)
 {
     (void)state;
@@ -348,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_event_becomes_the_status_of_its_notification),
+        cmocka_unit_test(a_vendors_text_does_not_name_the_recipient),
         cmocka_unit_test(what_it_costs_is_of_the_attempt_that_the_event_names),
         cmocka_unit_test(the_url_names_what_the_event_does_not),
         cmocka_unit_test(a_call_without_an_answer_is_for_the_dispatcher_to_publish),

@@ -63,6 +63,69 @@ static void addresses_in_a_text_are_masked(void **state)
     }
 }
 
+static void phone_numbers_in_a_text_are_masked(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"The 'To' number +4915177777777 is not a valid phone number",
+         "The 'To' number +49*** is not a valid phone number"},
+        {"to 4915177777777.", "to 491***."},
+        {"(+49 151 7777 7777)", "(+49***)"},
+        {"+49 (0)151-77.77 77 77", "+49***"},
+        {"+(49) 151 777777", "+(4***"},
+        {"0151 77 77 77 77 is off", "015*** is off"},
+        {"(555) 123-4567", "(555***"},
+        {"555.123.4567, 555-123-4567", "555***, 555***"},
+        {"tel:+4915177777777;to=4915177777777", "tel:+49***;to=491***"},
+        {"21211:4915177777777", "21211:491***"},
+        {"\xe5\x8f\xb7"
+         "4915177777777"
+         "\xe6\x97\xa0",
+         "\xe5\x8f\xb7"
+         "491***"
+         "\xe6\x97\xa0"},
+        {"-4915177777777", "-491***"},
+        {"+1234567", "+12***"},
+        {"4915177777777@c.us, +4915177777777", "491***@c.us, +49***"},
+        {"550 5.1.1 4915177777777 unknown", "550 5.1.1 491*** unknown"},
+        {"at 2026-11-27 12:30:15 4915177777777", "at 2026-11-27 12:30:15 491***"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char out[128];
+        mask_addresses(str_from(rows[i][0]), out, sizeof out);
+        assert_string_equal(out, rows[i][1]);
+        mask_addresses(str_from(rows[i][1]), out, sizeof out);
+        assert_string_equal(out, rows[i][1]); // again changes nothing
+    }
+}
+
+static void what_is_no_phone_number_stays(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "SM0f3a4915177777777 and 4FXYZ12345",
+        "2.0.0 Ok: queued as 4FXYZ12345",
+        "2.0.0 Ok: queued as 4Fxyz12345678",
+        "id 12345678-1234-4a34-9234-123456789012",
+        "ntf_01jd4915177777777",
+        "21211 400, code 131026, +123456",
+        "2026-11-27 12:30:15.123456 GMT, 27.11.2026 12:30, 2026-11-27T12:30:15.123Z",
+        "2026/11/27 12:30:15 +0000 (UTC)",
+        "from 192.168.100.200 [203.0.113.255]:4222 2001:db8:1234:5678::9",
+        "550-5.7.26 unauthenticated 5.7.515 550 5.1.1 <@x>",
+        "1234567890123456 is a snowflake",
+        "see https://www.twilio.com/docs/errors/21211",
+        "+",
+        "+(",
+        "1.2.3.4.5.6",
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char out[128];
+        mask_addresses(str_from(rows[i]), out, sizeof out);
+        assert_string_equal(out, rows[i]);
+    }
+}
+
 static void urls_lose_their_user_and_password(void **state)
 {
     (void)state;
@@ -91,6 +154,8 @@ int main(void)
         cmocka_unit_test(an_address_shows_three_characters_and_its_domain),
         cmocka_unit_test(what_does_not_fit_is_left_out),
         cmocka_unit_test(addresses_in_a_text_are_masked),
+        cmocka_unit_test(phone_numbers_in_a_text_are_masked),
+        cmocka_unit_test(what_is_no_phone_number_stays),
         cmocka_unit_test(urls_lose_their_user_and_password),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

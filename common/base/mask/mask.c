@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "common/base/mask/mask_number.h"
 
 // What does not fit is left out at the end.
 typedef struct Out {
@@ -110,6 +111,18 @@ static size_t domain_end(Str text, size_t at)
     return end;
 }
 
+// Of a part without e-mail addresses.
+static void put_without_numbers(Out *out, Str part)
+{
+    size_t done = 0, begin = 0, end = 0;
+    while (mask_next_number(part, done, &begin, &end)) {
+        put(out, str_slice(part, done, begin));
+        put_mask(out, str_slice(part, begin, end));
+        done = end;
+    }
+    put(out, str_slice(part, done, part.len));
+}
+
 void mask_addresses(Str text, char *out, size_t size)
 {
     Out to = start(out, size);
@@ -126,12 +139,12 @@ void mask_addresses(Str text, char *out, size_t size)
         if (begin == first || end == at + 1) {
             continue;
         }
-        put(&to, str_slice(text, done, begin));
+        put_without_numbers(&to, str_slice(text, done, begin));
         put_mask(&to, str_slice(text, begin, end));
         done = end;
         at = end - 1;
     }
-    put(&to, str_slice(text, done, text.len));
+    put_without_numbers(&to, str_slice(text, done, text.len));
 }
 
 // How much of one URL stands before its user: the scheme. A text that is no URL gets its own
