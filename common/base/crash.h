@@ -116,6 +116,8 @@
       "windows that are due are frozen", "what becomes of them is committed")                                                              \
     X("flusher.digested", "digest-flusher",                                                                                                \
       "what becomes of frozen windows is committed as due work", "it is claimed")                                                          \
+    X("hook.categorised", "webhook",                                                                                                       \
+      "categories of notifications are committed", "what their statuses become is on HOOK")                                                \
     X("hook.queued", "webhook",                                                                                                            \
       "rows of events in order are committed", "they are on HOOK")                                                                         \
     X("hook.claimed", "webhook",                                                                                                           \

@@ -87,6 +87,7 @@ static const DataPlace rows[] = {
     {"webhooks.deliveries", PLACE_SOURCE,      "", PERSON_HASHED, BY_AGE ", 90 days", ""},
     {"webhooks.endpoints",  PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
     {"webhooks.budget",     PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
+    {"webhooks.categories", PLACE_SOURCE,      "", PERSON_NONE, "", ""},
 
     // ---- orders ----
     {"order_saga.order_state",    PLACE_SOURCE, "EVENTS", PERSON_SEALED, BY_KEY, "units"},

@@ -12,7 +12,6 @@
 #include "common/codec/hash.h"
 #include "common/config/webhook_subscription.h"
 #include "common/events/meta.h"
-#include "common/model/enums.h"
 
 typedef Stentor__V1__NotificationStatus NotificationStatus;
 typedef Stentor__V1__WebhookDelivery WebhookDelivery;
@@ -47,10 +46,10 @@ static bool wants_channel(const Stentor__V1__WebhookSubscription *subscription, 
     return subscription->n_channels == 0;
 }
 
-static bool wants_category(const Stentor__V1__WebhookSubscription *subscription, int category)
+static bool wants_category(const Stentor__V1__WebhookSubscription *subscription, Category category)
 {
     for (size_t i = 0; i < subscription->n_categories; i++) {
-        if ((int)subscription->categories[i] == category) {
+        if (category != CATEGORY_NONE && (Category)subscription->categories[i] == category) {
             return true;
         }
     }
@@ -59,12 +58,12 @@ static bool wants_category(const Stentor__V1__WebhookSubscription *subscription,
 
 bool webhook_wants(
     const Stentor__V1__WebhookSubscription *subscription, const NotificationStatus *status,
-    const char *type)
+    const char *type, Category category)
 {
     return webhook_is_active(subscription) && type[0] != '\0' &&
            wants_event(subscription, str_from(type)) &&
            wants_channel(subscription, (int)status->channel) &&
-           wants_category(subscription, (int)status->category);
+           wants_category(subscription, category);
 }
 
 // ---- the body ----

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
+#include "common/model/enums.h"
 #include "stentor/v1/config.pb-c.h"
 #include "stentor/v1/deferred.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
@@ -22,10 +23,11 @@ enum {
 // "notification.sent"; "" for a status that has no name.
 void webhook_type(const Stentor__V1__NotificationStatus *status, char out[WEBHOOK_TYPE_SIZE]);
 // Whether the subscription is active and its filters let the status through: an event name fits
-// itself, "notification.*" and "*" fit all; an empty list is all.
+// itself, "notification.*" and "*" fit all; an empty list is all. category: the notification's,
+// which not each of its statuses says; CATEGORY_NONE, not known, fits an empty list alone.
 bool webhook_wants(
     const Stentor__V1__WebhookSubscription *subscription,
-    const Stentor__V1__NotificationStatus *status, const char *type);
+    const Stentor__V1__NotificationStatus *status, const char *type, Category category);
 
 // The place of a status among those of a subscription in order. sequence 0: it is not in order.
 typedef struct WebhookPlace {

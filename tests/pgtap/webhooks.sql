@@ -21,4 +21,11 @@ SELECT lives_ok($$UPDATE webhooks.deliveries SET state = 'delivered', claimed_at
 SELECT results_eq($$SELECT dropped FROM webhooks.drop_deliveries(NULL, '90 days', NULL, 10)$$, ARRAY[1::bigint], 'goes');
 SELECT lives_ok($$INSERT INTO webhooks.endpoints (tenant_id, subscription_id, failures, updated_at) VALUES ('acme', 'whs_1', 3, now() - interval '91 days')$$, 'an endpoint');
 SELECT results_eq($$SELECT dropped FROM webhooks.drop_endpoints(NULL, '90 days', NULL, 10)$$, ARRAY[1::bigint], 'of which nothing was heard goes');
+SELECT col_is_pk('webhooks', 'categories', ARRAY['tenant_id', 'notification_id'], 'a notification has one category');
+PREPARE categorise(text, timestamptz) AS INSERT INTO webhooks.categories (tenant_id, notification_id, category, seen_at) VALUES ('acme', $1, 'billing', $2);
+SELECT lives_ok($$EXECUTE categorise('ntf_1', now())$$, 'it is kept');
+SELECT lives_ok($$EXECUTE categorise('ntf_2', now() - interval '91 days')$$, 'one that nothing says any more');
+SELECT results_eq($$SELECT dropped FROM webhooks.drop_categories('other', '90 days', NULL, 10)$$, ARRAY[0::bigint], 'stays when another tenant''s go');
+SELECT results_eq($$SELECT dropped FROM webhooks.drop_categories(NULL, '90 days', NULL, 10)$$, ARRAY[1::bigint], 'and goes');
+SELECT results_eq($$SELECT notification_id COLLATE "default" FROM webhooks.categories$$, ARRAY['ntf_1'], 'alone');
 SELECT * FROM finish();

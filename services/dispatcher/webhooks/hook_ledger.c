@@ -38,6 +38,24 @@ static const DbStatement queued_statement = {
     "  ORDER BY e.sequence DESC LIMIT 1) AS p",
 };
 
+// Statuses of one notification follow each other in seconds: its row is written again when it was
+// not for a day, so that it goes so long after the last one.
+static const DbStatement keep_statement = {
+    "webhook_keep_categories",
+    "INSERT INTO webhooks.categories AS c (tenant_id, notification_id, category, seen_at)"
+    " SELECT DISTINCT ON (n.tenant_id, n.id) n.tenant_id, n.id, n.category, now()"
+    " FROM unnest($1::text[], $2::text[], $3::text[]) AS n(tenant_id, id, category)"
+    " ORDER BY n.tenant_id, n.id ON CONFLICT (tenant_id, notification_id) DO UPDATE"
+    " SET seen_at = excluded.seen_at WHERE c.seen_at < excluded.seen_at - interval '1 day'",
+};
+
+static const DbStatement find_statement = {
+    "webhook_find_categories",
+    "SELECT (SELECT c.category FROM webhooks.categories c WHERE c.tenant_id = n.tenant_id"
+    "  AND c.notification_id = n.id) FROM unnest($1::text[], $2::text[])"
+    " WITH ORDINALITY AS n(tenant_id, id, nr) ORDER BY n.nr",
+};
+
 static const DbStatement claim_statement = {
     "webhook_claim",
     "WITH w AS (SELECT *" ROWS "),"
@@ -171,6 +189,44 @@ bool hook_ledger_previous(const PGresult *res, size_t n, size_t *ret_index, Str 
     *ret_index = (size_t)db_get_int(res, (int)n, 0) - 1;
     *ret_previous = db_get_text(res, (int)n, 1);
     return true;
+}
+
+static DbParams *add_notifications(
+    DbTxn *txn, const DbStatement *statement, const HookCategory *of, size_t count, int *ret_index)
+{
+    assert(count > 0 && count <= HOOK_BATCH_MAX);
+    DbParams *p = db_txn_add(txn, statement, ret_index);
+    DbArray *tenants = db_array(p, DB_TEXT), *ids = db_array(p, DB_TEXT);
+    for (size_t i = 0; i < count; i++) {
+        db_push_text(tenants, of[i].tenant);
+        db_push_text(ids, of[i].notification_id);
+        db_txn_tenant(txn, of[i].tenant);
+    }
+    return p;
+}
+
+void hook_ledger_keep_categories(DbTxn *txn, const HookCategory *categories, size_t count)
+{
+    DbParams *p = add_notifications(txn, &keep_statement, categories, count, NULL);
+    DbArray *names = db_array(p, DB_TEXT);
+    for (size_t i = 0; i < count; i++) {
+        db_push_text(names, str_from(category_name(categories[i].category)));
+    }
+}
+
+int hook_ledger_find_categories(DbTxn *txn, const HookCategory *wanted, size_t count)
+{
+    int index = 0;
+    (void)add_notifications(txn, &find_statement, wanted, count, &index);
+    return index;
+}
+
+Category hook_ledger_category(const PGresult *res, size_t n)
+{
+    Category category = CATEGORY_NONE;
+    bool known = !db_is_null(res, (int)n, 0);
+    return known && category_from_name(db_get_text(res, (int)n, 0), &category) ? category
+                                                                               : CATEGORY_NONE;
 }
 
 int hook_ledger_add_claim(

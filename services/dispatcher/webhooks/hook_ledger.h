@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The statements on webhooks.deliveries and webhooks.endpoints: one for each batch. Law: an
+// The statements on webhooks.deliveries, endpoints and categories: one for each batch. Law: an
 // endpoint is called only under a claim of this process, and what became of the call is committed
 // before it is published. A claim whose process died may be taken over when its lease has ended:
 // the endpoint may get the event twice, under the same webhook-id.
 #pragma once
 
 #include "common/db/db.h"
+#include "common/model/enums.h"
 #include "common/webhooks/webhook_state.h"
 #include "stentor/v1/webhook.pb-c.h"
 
@@ -59,6 +60,17 @@ int hook_ledger_add_queued(
     DbTxn *txn, Stentor__V1__WebhookDelivery *const *deliveries, size_t count);
 // The webhook-id of the notification's event before deliveries[index]; false: no more rows.
 bool hook_ledger_previous(const PGresult *res, size_t n, size_t *ret_index, Str *ret_previous);
+
+// The category of a tenant's notification, for filters by it.
+typedef struct HookCategory {
+    Str tenant, notification_id;
+    Category category; // as it is kept
+} HookCategory;
+// In one transaction a statement that keeps goes before one that finds. count is above 0.
+void hook_ledger_keep_categories(DbTxn *txn, const HookCategory *categories, size_t count);
+int hook_ledger_find_categories(DbTxn *txn, const HookCategory *wanted, size_t count);
+// Of wanted[n]; CATEGORY_NONE: it is not known.
+Category hook_ledger_category(const PGresult *res, size_t n);
 
 // Claims them for `owner`. Rows of the statement: those that were not claimed
 // (hook_ledger_conflict), with what blocks them; of what is silent for silent_ms, the payload too.

@@ -44,6 +44,7 @@ static void register_metrics(Hooks *hooks, Metrics *metrics)
     ours->held_full   = metrics_counter(metrics, holds, "reason=\"full\"", holds_help);
     ours->held_late   = metrics_counter(metrics, holds, "reason=\"late\"", holds_help);
     ours->held_order  = metrics_counter(metrics, holds, "reason=\"order\"", holds_help);
+    ours->uncategorised = metrics_counter(metrics, "stentor_webhook_uncategorised_total", "", "Statuses that no filter by category lets through, because nothing said their notification's, repeats included");
     ours->gone        = metrics_counter(metrics, "stentor_webhook_gone_total", "", "Deliveries in order that ended because their event is in no stream any more");
     ours->disabled    = metrics_counter(metrics, "stentor_webhook_disabled_total", "", "Subscriptions turned off because their endpoint failed");
     ours->repeated    = metrics_counter(metrics, "stentor_webhook_repeats_total", "", "Deliveries whose outcome the ledger had already");

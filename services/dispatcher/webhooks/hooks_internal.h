@@ -35,7 +35,7 @@ enum {
 typedef struct HookMetrics {
     Metric *matched, *delivered, *retried, *failed;
     Metric *held_full, *held_late, *held_order;
-    Metric *disabled, *repeated, *gone;
+    Metric *disabled, *repeated, *gone, *uncategorised;
     Metric *post_seconds;
 } HookMetrics;
 

@@ -34,10 +34,10 @@ const NotificationStatus *match_read(const BusMessage *message, Arena *arena, Er
 
 bool match_wants(
     const Subscription *subscription, const NotificationStatus *status, const char *type,
-    int64_t stored_at_us)
+    Category category, int64_t stored_at_us)
 {
     const WebhookSubscription *entry = subscription->entry;
-    return webhook_wants(entry, status, type) && stored_at_us >= entry->created_at_us &&
+    return webhook_wants(entry, status, type, category) && stored_at_us >= entry->created_at_us &&
            stored_at_us >= entry->state_changed_at_us;
 }
 

@@ -43,7 +43,7 @@ static const Option table[] = {
     {"STENTOR_WEBHOOK_IN_FLIGHT",     OPTION_INT,  offsetof(Options, in_flight),       "4096", 1, 8192, false,
      "most deliveries in hand"},
     {"STENTOR_WEBHOOK_KEPT_DAYS",     OPTION_INT,  offsetof(Options, kept_days),       "90", 1, 36500, false,
-     "days that the ledger keeps a delivery"},
+     "days that the ledger keeps a delivery, and a notification's category for filters"},
     {"STENTOR_CLEANUP_EVERY_S",       OPTION_INT,  offsetof(Options, cleanup_every_s), "86400", 1, 604800, false,
      "seconds between two removals of rows past their retention"},
 };
@@ -83,12 +83,19 @@ static const DbStatement drop_endpoints = {
            "$4::int4)",
 };
 
+static const DbStatement drop_categories = {
+    .name = "webhook_drop_categories",
+    .sql = "SELECT dropped, go_on FROM webhooks.drop_categories($1::text, $2::text, $3::text, "
+           "$4::int4)",
+};
+
 static void open_cleanup(State *state, const Options *options)
 {
     (void)snprintf(state->keep, sizeof state->keep, "%lld days", (long long)options->kept_days);
     const CleanupRule rules[] = {
         {"webhook_deliveries", &drop_deliveries, state->keep, DROP_ROWS},
         {"webhook_endpoints", &drop_endpoints, state->keep, DROP_ROWS},
+        {"webhook_categories", &drop_categories, state->keep, DROP_ROWS},
     };
     state->cleanup = cleanup_new(&(CleanupOptions){
         .bus = service_bus(state->service),

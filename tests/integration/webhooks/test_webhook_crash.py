@@ -67,13 +67,13 @@ def world():
 
 
 class Run:
-    """A notification, whose two statuses go to a plain endpoint, to one in order, to one that needs a second attempt, and to one that fails
-    until it is turned off."""
+    """A notification, whose two statuses go to a plain endpoint, to one in order with a filter by category, to one that needs a second attempt,
+    and to one that fails until it is turned off."""
 
     def __init__(self, world):
         self.world, subscriptions = world, world.subscriptions
         self.endpoints = {name: Endpoint(world.verifier) for name in ("plain", "ordered", "slow to take it", "failing")}
-        put = {"plain": {}, "ordered": {"in_order": True}, "slow to take it": {"events": ["notification.sent"]},
+        put = {"plain": {}, "ordered": {"in_order": True, "categories": [subscriptions.m.CATEGORY_TRANSACTIONAL]}, "slow to take it": {"events": ["notification.sent"]},
                "failing": {"events": ["notification.sent"], "disable_after": 2}}
         self.ids = {name: subscriptions.put(endpoint.url, endpoint.secret, wait=False, **put[name]) for name, endpoint in self.endpoints.items()}
         for webhook in [world.webhook, *world.others]:

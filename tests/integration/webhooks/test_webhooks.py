@@ -9,6 +9,7 @@ import pytest
 
 from tests.harness.pipeline import Pipeline
 from tests.harness.processes import BIN, SERVICES, wait_until
+from tests.harness.sendgrid import body_of, event, new_signer, post
 from tests.harness.vendor_doubles.chaos import Dns
 from tests.harness.webhooks import Endpoint, Subscriptions, Verifier, new_secret
 
@@ -125,6 +126,40 @@ def test_a_subscription_gets_what_its_filters_let_through(world):
     arrives(all_of_email, notification, "queued", "sent")
     arrives(only_sent, notification, "sent")
     assert statuses(only_sent, notification) == ["sent"] and sms.requests == marketing.requests == []
+
+
+def test_a_filter_by_category_lets_through_what_a_vendor_reports_of_it(world, tmp_path):
+    """The report itself says no category. Neither does the process need to have read the statuses before it in the same life."""
+    webhook, m, sign = world.pipeline.services["webhook"], world.subscriptions.m, new_signer(world.pipeline, tmp_path)
+
+    def report(*events):
+        assert post(world.pipeline, body_of(*events), sign(body_of(*events)))[0] == 200
+    every, _ = world.endpoint()
+    older = world.pipeline.send()
+    arrives(every, older, "queued", "sent")
+    transactional, _ = world.endpoint(categories=[m.CATEGORY_TRANSACTIONAL], channels=[m.CHANNEL_EMAIL])
+    marketing, _ = world.endpoint(categories=[m.CATEGORY_MARKETING])
+    notification = world.pipeline.send()
+    arrives(transactional, notification, "queued", "sent")
+    report(event(notification, "delivered", 1), event(older, "delivered", 2))
+    arrives(transactional, notification, "delivered")
+    arrives(every, older, "delivered")
+    assert webhook.stop() == 0
+    together = world.pipeline.send()
+    world.pipeline.status(together, wait="sent")
+    report(event(together, "bounce", 3, type="bounce", status="5.1.1", reason="550 unknown"), event(notification, "open", 1))
+    world.pipeline.status(together, wait="bounced")
+    webhook.start()
+    arrives(transactional, together, "queued", "sent", "bounced")
+    arrives(transactional, notification, "opened")
+    # Nothing said the category of the older one while a filter by it was there.
+    assert transactional.of(older) == [] and marketing.requests == []
+    before = webhook.metric("stentor_webhook_uncategorised_total")
+    report(event(older, "open", 2))
+    arrives(every, older, "opened")
+    assert webhook.metric("stentor_webhook_uncategorised_total") > before and transactional.of(older) == []
+    categories = world.pipeline.postgres.query("SELECT category FROM webhooks.categories WHERE notification_id = ANY(%s)", [older, notification, together])
+    assert categories == [("transactional",)] * 2
 
 
 def test_another_tenants_endpoint_gets_nothing(world):
@@ -300,12 +335,12 @@ def test_a_status_about_another_tenant_than_its_subjects_is_a_dead_letter(world)
 class Refusal:
     """Postgres refuses rows of a subscription, as a constraint does that an operator added."""
 
-    def __init__(self, world, condition):
-        self.world = world
-        world.pipeline.postgres.query(f"ALTER TABLE webhooks.deliveries ADD CONSTRAINT refusal CHECK ({condition}) NOT VALID")
+    def __init__(self, world, condition, table="deliveries"):
+        self.world, self.table = world, table
+        world.pipeline.postgres.query(f"ALTER TABLE webhooks.{table} ADD CONSTRAINT refusal CHECK ({condition}) NOT VALID")
 
     def end(self):
-        self.world.pipeline.postgres.query("ALTER TABLE webhooks.deliveries DROP CONSTRAINT IF EXISTS refusal")
+        self.world.pipeline.postgres.query(f"ALTER TABLE webhooks.{self.table} DROP CONSTRAINT IF EXISTS refusal")
 
 
 def test_a_row_in_order_that_postgres_refuses_takes_no_other_with_it(world):
@@ -320,6 +355,26 @@ def test_a_row_in_order_that_postgres_refuses_takes_no_other_with_it(world):
         refusal.end()
     assert refused.requests == []
     assert len(endpoint.requests) == 6  # of statuses that are dead letters for the other one, too
+
+
+def test_a_category_that_postgres_refuses_takes_no_other_with_it(world):
+    """Its status is a dead letter, which a filter by its category lets through all the same."""
+    m, webhook = world.subscriptions.m, world.pipeline.services["webhook"]
+    endpoints = {"billing": world.endpoint(categories=[m.CATEGORY_BILLING])[0], "transactional": world.endpoint(categories=[m.CATEGORY_TRANSACTIONAL])[0]}
+    assert webhook.stop() == 0  # so that it reads all of them together
+    refusal = Refusal(world, "category <> 'billing'", "categories")
+    try:
+        notifications = [(world.pipeline.send(category=category), category) for category in ["billing", "transactional"] * 2]
+        for notification, _ in notifications:
+            world.pipeline.status(notification, wait="sent")
+        webhook.start()
+        for notification, category in notifications:
+            arrives(endpoints[category], notification, "queued", "sent")
+        wait_until(lambda: all((notification in world.letters()) == (category == "billing") for notification, category in notifications), 20, "the dead letters")
+    finally:
+        refusal.end()
+    kept = world.pipeline.postgres.query("SELECT category FROM webhooks.categories WHERE notification_id = ANY(%s)", [one for one, _ in notifications])
+    assert kept == [("transactional",)] * 2
 
 
 def test_an_outcome_that_postgres_refuses_takes_no_other_with_it_and_is_kept(world):

@@ -58,11 +58,16 @@ static int tear_down(void **state)
     return 0;
 }
 
-static bool wants(World *world)
+static bool wants_as(World *world, Category category)
 {
     char type[WEBHOOK_TYPE_SIZE];
     webhook_type(&world->status, type);
-    return webhook_wants(&world->subscription, &world->status, type);
+    return webhook_wants(&world->subscription, &world->status, type, category);
+}
+
+static bool wants(World *world)
+{
+    return wants_as(world, (Category)world->status.category);
 }
 
 static void a_subscription_wants_what_each_of_its_filters_lets_through(void **state)
@@ -87,6 +92,21 @@ static void a_subscription_wants_what_each_of_its_filters_lets_through(void **st
     world->subscription.n_channels = 1;
     world->subscription.channels = sms;
     assert_false(wants(world));
+}
+
+static void a_filter_by_category_goes_by_the_notifications(void **state)
+{
+    World *world = *state;
+    Stentor__V1__Category billing[] = {(Stentor__V1__Category)CATEGORY_BILLING};
+    world->status.category = (Stentor__V1__Category)CATEGORY_NONE; // as a vendor reports it
+    assert_true(wants_as(world, CATEGORY_NONE));
+    world->subscription.n_categories = 1;
+    world->subscription.categories = billing;
+    assert_true(wants_as(world, CATEGORY_BILLING));
+    assert_false(wants_as(world, CATEGORY_MARKETING));
+    assert_false(wants_as(world, CATEGORY_NONE)); // not known
+    billing[0] = (Stentor__V1__Category)CATEGORY_NONE;
+    assert_false(wants_as(world, CATEGORY_NONE));
 }
 
 static void one_that_is_turned_off_wants_nothing(void **state)
@@ -190,6 +210,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_subscription_wants_what_each_of_its_filters_lets_through),
+        TEST(a_filter_by_category_goes_by_the_notifications),
         TEST(one_that_is_turned_off_wants_nothing),
         TEST(the_payload_says_what_the_status_says_and_no_address),
         TEST(in_order_it_names_its_place_and_the_event_before),

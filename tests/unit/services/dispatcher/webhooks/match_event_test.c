@@ -89,15 +89,31 @@ static void a_status_without_an_id_is_refused(void **state)
     assert_string_equal(world->err.text, "'meta.event_id' is missing");
 }
 
+static bool wants(World *world, Category category, int64_t stored_at_us)
+{
+    return match_wants(
+        &world->subscription, &world->status, "notification.sent", category, stored_at_us);
+}
+
 static void what_was_stored_before_the_subscription_was_turned_on_is_not_for_it(void **state)
 {
     World *world = *state;
-    const Subscription *subscription = &world->subscription;
-    assert_false(match_wants(subscription, &world->status, "notification.sent", MADE_US - 1));
-    assert_true(match_wants(subscription, &world->status, "notification.sent", MADE_US));
+    assert_false(wants(world, CATEGORY_NONE, MADE_US - 1));
+    assert_true(wants(world, CATEGORY_NONE, MADE_US));
     world->entry.state_changed_at_us = CHANGED_US;
-    assert_false(match_wants(subscription, &world->status, "notification.sent", CHANGED_US - 1));
-    assert_true(match_wants(subscription, &world->status, "notification.sent", CHANGED_US));
+    assert_false(wants(world, CATEGORY_NONE, CHANGED_US - 1));
+    assert_true(wants(world, CATEGORY_NONE, CHANGED_US));
+}
+
+static void a_report_without_a_category_is_for_a_filter_by_its_notifications(void **state)
+{
+    World *world = *state;
+    Stentor__V1__Category billing[] = {(Stentor__V1__Category)CATEGORY_BILLING};
+    world->entry.n_categories = 1;
+    world->entry.categories = billing;
+    assert_true(wants(world, CATEGORY_BILLING, MADE_US));
+    assert_false(wants(world, CATEGORY_SECURITY, MADE_US));
+    assert_false(wants(world, CATEGORY_NONE, MADE_US));
 }
 
 static void an_event_is_the_first_turn_of_the_delivery_of_both_ids(void **state)
@@ -127,6 +143,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_status_without_an_id_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             what_was_stored_before_the_subscription_was_turned_on_is_not_for_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_report_without_a_category_is_for_a_filter_by_its_notifications, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             an_event_is_the_first_turn_of_the_delivery_of_both_ids, set_up, tear_down),
     };
