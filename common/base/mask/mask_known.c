@@ -9,6 +9,7 @@ enum {
     PART_MIN = 16, // no word of a URL, no name of a host between two dots is as long
     DIGITS_MIN = 7,
     CUT_MIN = 8,  // less of it at the end of a text tells nothing
+    WORD_MIN = 2, // a single byte names none, and a text of it would be thrice as long
     WORD_MAX = 6, // an address as short is masked as a word only
     GAP_MAX = 3,  // bytes between two digits of a phone number
 };
@@ -39,7 +40,7 @@ static Needles needles_of(Str address)
     if (rest.len >= DIGITS_MIN && is_all_digits(rest)) {
         return (Needles){.texts = {rest}, .count = 1, .spread = true};
     }
-    Needles needles = {.texts = {address}, .count = address.len > 0 ? 1 : 0};
+    Needles needles = {.texts = {address}, .count = address.len >= WORD_MIN ? 1 : 0};
     size_t begin = 0;
     for (size_t i = 0; i <= address.len && needles.count <= PARTS_MAX; i++) {
         if (i < address.len && is_of_token(address.ptr[i])) {

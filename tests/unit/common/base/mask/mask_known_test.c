@@ -36,6 +36,7 @@ static void a_known_address_is_masked_wherever_it_stands(void **state)
         {"bob", "user Bob (bob_1, bobby) is gone", "user *** (bob_1, bobby) is gone"},
         {"bob", "bob", "***"},
         {"", "text", "text"},
+        {"a", "a a", "a a"},
         {PHONE, "", ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
