@@ -274,6 +274,7 @@ def test_who_replies_stop_gets_no_reminders_any_more(world):
     assert world.pipeline.status(world.sent(to=number))["status"] == "sent"
     assert reply("Thank you") == 200, "which is no opt-out"
     assert remind() == "queued"
+    wait_until(lambda: len([mail for mail in world.twilio.mails if mail.to == [number]]) == 2, 20, "the reminder")
     assert reply("Abmelden") == 200
     wait_until(lambda: remind() == "suppressed", 20, "the opt-out")
 
@@ -384,7 +385,7 @@ def test_a_row_of_an_outbox_names_its_channel_in_its_payload(world):
         lost = memos.memo("carol@example.com", "memo-1-lost", payload={"channel": "sms", "to": "carol@example.com", "template": "code", "name": "C"})
         wait_until(lambda: memos.counts() == {"SENT": 2, "FAILED": 1}, 30, "each row's end")
         assert memos.mail_row(sms)["status"] == memos.mail_row(mail)["status"] == "SENT" and "phone number" in memos.mail_row(lost)["error_message"]
-        assert [sent.text for sent in world.twilio.mails if sent.to == [number]] == ["Alice, your code is 4711. "]
+        assert [sent.text for double in world.routing.doubles for sent in double.mails if sent.to == [number]] == ["Alice, your code is 4711. "]
         assert len(world.pipeline.mailbox.mails("bob@example.com")) == 1
     finally:
         assert relay.stop() == 0
