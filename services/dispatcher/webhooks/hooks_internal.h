@@ -28,7 +28,11 @@ enum {
     HOOK_GONE = 410, // the endpoint's word that it wants nothing any more
     HOOK_TOO_MANY = 429,
     HOOK_SELF_MS = 1000,
-    HOOK_IDLE_S = 600, // an endpoint without work is forgotten
+    HOOK_EARLY_READS = 5, // of a status before its notification's category is not known: 15 s
+    HOOK_EARLY_S = 15,
+    HOOK_EARLY_MAX = 512, // of them in that time
+    HOOK_YOUNG_S = 600,   // a notification whose category may still come
+    HOOK_IDLE_S = 600,    // an endpoint without work is forgotten
     HOOK_STAGE_TICK_MS = 500,
 };
 
@@ -114,8 +118,10 @@ struct Hooks {
     JobList signing; // in order: put back once their rows have a sign
     JobList refused; // outcomes that Postgres refuses
     uv_timer_t tick, claim_timer, record_timer, starved_timer, turn_timer, match_timer;
-    bool asking;  // what the consumer of STATUS has in hand
-    size_t posts; // on the way
+    bool asking;            // what the consumer of STATUS has in hand
+    int64_t early_since_us; // of clock_mono_us(): in the HOOK_EARLY_S since then so many statuses
+    size_t early_count;     // were put back, because their notification's category may still come
+    size_t posts;           // on the way
     HookMetrics metrics;
     bool working, stopping;
     uint64_t stopping_at_ms;

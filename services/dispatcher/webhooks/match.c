@@ -101,7 +101,7 @@ static void end_batch(MatchBatch *batch, const Error *failed)
     MatchInput *inputs = batch->inputs;
     Error *errors = xcalloc(count, sizeof *errors);
     for (size_t i = 0; i < count; i++) {
-        const Error *why = failed != NULL ? failed : inputs[i].refused;
+        const Error *why = failed != NULL ? failed : inputs[i].error;
         errors[i] = why != NULL ? *why : (Error){0};
         for (; at < batch->count && batch->matches[at].input == &inputs[i]; at++) {
             end_match(batch, &batch->matches[at], failed, &errors[i]);

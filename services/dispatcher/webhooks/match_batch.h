@@ -11,8 +11,8 @@
 typedef struct MatchInput {
     Delivery *delivery;
     const Stentor__V1__NotificationStatus *status;
-    Category category;    // its notification's; CATEGORY_NONE: not known
-    const Error *refused; // Postgres did not keep, or find, the category; NULL: it did
+    Category category;  // its notification's; CATEGORY_NONE: not known
+    const Error *error; // what becomes of it besides its matches; NULL: nothing
 } MatchInput;
 
 typedef struct Match {

@@ -3,6 +3,7 @@
 // report does not say: the statuses before it did, and they came by here. Of tenants with such a
 // filter they are kept. One transaction for a batch, which keeps first, so that what is looked up
 // may stand in the same batch.
+#include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/id.h"
 #include "common/base/log.h"
@@ -29,6 +30,36 @@ static bool is_asked(const MatchBatch *batch, const MatchInput *input)
            id_parse(str_from(meta->notification_id), "ntf_", NULL);
 }
 
+// While a stream or a process is away, a report may be stored before the notification's own
+// statuses. The report of a young notification is read again for a while; a tenant's first filter
+// finds many such, so few at once.
+static bool may_come(Hooks *hooks, const MatchInput *input)
+{
+    const BusMessage *message = &input->delivery->message;
+    int64_t created_ms = 0, now_us = clock_mono_us();
+    (void)id_parse(str_from(input->status->meta->notification_id), "ntf_", &created_ms);
+    if (message->delivered >= HOOK_EARLY_READS ||
+        message->stored_at_us - created_ms * 1000 > HOOK_YOUNG_S * INT64_C(1000000)) {
+        return false;
+    }
+    if (now_us - hooks->early_since_us > HOOK_EARLY_S * INT64_C(1000000)) {
+        hooks->early_since_us = now_us;
+        hooks->early_count = 0;
+    }
+    return hooks->early_count++ < HOOK_EARLY_MAX;
+}
+
+static void take_unknown(Hooks *hooks, MatchInput *input)
+{
+    if (may_come(hooks, input)) {
+        Error *early = arena_zalloc(input->delivery->arena, sizeof *early);
+        (void)error_set(early, ERROR_TRANSIENT, "its notification's category may still come");
+        input->error = early;
+    } else {
+        metric_add(hooks->metrics.uncategorised, 1);
+    }
+}
+
 static void take_found(MatchBatch *batch, const PGresult *res)
 {
     size_t row = 0;
@@ -36,8 +67,9 @@ static void take_found(MatchBatch *batch, const PGresult *res)
         MatchInput *input = &batch->inputs[batch->asked[i]];
         if (input->category == CATEGORY_NONE) {
             input->category = hook_ledger_category(res, row++);
-            metric_add(
-                batch->hooks->metrics.uncategorised, input->category == CATEGORY_NONE ? 1 : 0);
+            if (input->category == CATEGORY_NONE) {
+                take_unknown(batch->hooks, input);
+            }
         }
     }
 }
@@ -53,7 +85,7 @@ static void handle_refused(MatchBatch *batch, const Error *err)
     } else {
         Error *refused = arena_alloc(batch->inputs[first].delivery->arena, sizeof *refused);
         *refused = *err;
-        batch->inputs[first].refused = refused;
+        batch->inputs[first].error = refused;
         LOG(LOG_WARN,
             "a notification's category was not kept, or found; the status was moved to the "
             "dead letters",
