@@ -21,7 +21,14 @@ json_t *api_json_load(Str text, size_t flags, json_error_t *ret_error)
 {
     JsonExcess excess;
     if (json_is_modest(text, &excess)) {
-        return json_loadb(text.ptr, text.len, flags, ret_error);
+        json_t *value = json_loadb(text.ptr, text.len, flags, ret_error);
+        if (value == NULL && json_error_code(ret_error) == json_error_null_character) {
+            // Its own words are about a flag; the last byte of the text is the code.
+            (void)snprintf(
+                ret_error->text, sizeof ret_error->text - 1,
+                "a text has a NUL character (\\u0000), which no text may have");
+        }
+        return value;
     }
     *ret_error = (json_error_t){.line = excess.line, .column = excess.column};
     (void)snprintf(ret_error->text, sizeof ret_error->text - 1, "%s", excess.what);

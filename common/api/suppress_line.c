@@ -61,7 +61,7 @@ static bool read_names(const Texts *texts, SuppressLine *ret, Error *err)
     Str category = texts->of[FIELD_CATEGORY];
     Str reason = texts->of[FIELD_REASON];
     if (channel.len > 0 && !channel_from_name(channel, &ret->channel)) {
-        return error_set(err, ERROR_PERMANENT, "channel: unknown; expected one such as 'email'");
+        return error_set(err, ERROR_PERMANENT, "channel: unknown; expected " CHANNEL_NAMES);
     }
     if (str_eq(category, STR("any"))) {
         ret->category = CATEGORY_NONE;

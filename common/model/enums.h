@@ -125,6 +125,9 @@ typedef enum GuardianRouting {
     GUARDIAN_COUNT
 } GuardianRouting;
 
+// For an error about a channel's name.
+#define CHANNEL_NAMES "email, sms, whatsapp, push, inapp, voice or webhook"
+
 // The name, or "" for a value outside the enumeration (never NULL).
 const char *channel_name(Channel channel);
 const char *category_name(Category category);

@@ -313,8 +313,10 @@ static void put_lines(Render *render, Str text)
 static bool within_limits(Render *render, Error *err)
 {
     if (render->out->full || render->out->len > render->out_limit) {
+        bool field = render->out->max < render->out_limit; // its own limit, as of a title
         return error_set(
-            err, ERROR_PERMANENT, "the output is larger than %d bytes", TEMPLATE_OUTPUT_MAX);
+            err, ERROR_PERMANENT, "the output is larger than %zu bytes",
+            field ? render->out->max : (size_t)TEMPLATE_OUTPUT_MAX);
     }
     render->steps++;
     return within_steps(render, err);

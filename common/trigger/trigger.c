@@ -81,7 +81,7 @@ static bool check_anchor(const Trigger *t, FieldError *err)
 static bool check_channel(const Trigger *t, FieldError *err)
 {
     return t->channel == 0 || channel_name((Channel)t->channel)[0] != '\0' ||
-           field_error(err, "channel", "not a channel");
+           field_error(err, "channel", "not a channel: " CHANNEL_NAMES);
 }
 
 static bool check_category(const Trigger *t, FieldError *err)

@@ -274,6 +274,29 @@ Str vendor_url(const VendorAccount *account, Str fallback, Str path, Arena *aren
     return str_from(arena_printf(arena, STR_FMT STR_FMT, STR_ARG(base), STR_ARG(path)));
 }
 
+// "..", "." and their like, also as a server reads them that decodes a slash first: "..%2Fadmin".
+static bool leads_away(Str segment)
+{
+    bool slash =
+        str_contains_nocase(segment, STR("%2f")) || str_contains_nocase(segment, STR("%5c"));
+    return str_eq(segment, STR("..")) || str_eq(segment, STR(".")) ||
+           str_contains_nocase(segment, STR("%2e")) || str_find(segment, '\\') >= 0 ||
+           (slash && str_contains_nocase(segment, STR("..")));
+}
+
+bool vendor_url_leaves_path(Str url)
+{
+    ptrdiff_t query = str_find(url, '?');
+    Str path = query < 0 ? url : str_slice(url, 0, (size_t)query);
+    Str segment;
+    while (str_split(&path, '/', &segment)) {
+        if (leads_away(segment)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 Str vendor_encode(Str text, Arena *arena)
 {
     Buf out;

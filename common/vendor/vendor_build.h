@@ -26,6 +26,9 @@ bool vendor_setting_host(const VendorAccount *account, Str name, Str *ret, Error
 
 // The credential's base_url or else `fallback`, and `path` behind it.
 Str vendor_url(const VendorAccount *account, Str fallback, Str path, Arena *arena);
+// Has its path a part ".." or "." (also one as a server reads it that decodes a slash or a dot
+// first)? It would lead to another path of the same host, where the secret is as good.
+bool vendor_url_leaves_path(Str url);
 // Every byte but A-Z a-z 0-9 - _ . ~ as %XX: for a path's part or a query's value.
 Str vendor_encode(Str text, Arena *arena);
 void vendor_add_header(VendorRequest *request, Str name, Str value);

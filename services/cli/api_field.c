@@ -34,6 +34,7 @@ static const struct {
     {"events",                      "event"},
     {"categories",                  "category"},
     {"overlap_s",                   "grace"},
+    {"secrets",                     "secret"},
 };
 // clang-format on
 
@@ -92,7 +93,8 @@ const char *api_field_option(const Command *command, Str field, Arena *arena)
     }
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
         Str known = str_from(aliases[i].field);
-        if ((str_eq(own, known) || str_eq(outermost(own), known)) &&
+        if ((str_eq(own, known) || str_eq(outermost(own), known) ||
+             str_eq(outermost(field), known)) &&
             has_option(command, str_from(aliases[i].option))) {
             return arena_printf(arena, "--%s", aliases[i].option);
         }

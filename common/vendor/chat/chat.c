@@ -31,7 +31,7 @@ bool chat_url(Str address, ChatUrl *ret)
             return false;
         }
     }
-    return true;
+    return !vendor_url_leaves_path(ret->target);
 }
 
 static size_t count_characters(Str text)

@@ -272,30 +272,6 @@ static bool put_body(Making *making, VendorRequest *ret)
 
 // ---- where to ----
 
-// "..", "." and their like, also as a server reads them that decodes a slash first: "..%2Fadmin".
-static bool leads_away(Str segment)
-{
-    bool slash =
-        str_contains_nocase(segment, STR("%2f")) || str_contains_nocase(segment, STR("%5c"));
-    return str_eq(segment, STR("..")) || str_eq(segment, STR(".")) ||
-           str_contains_nocase(segment, STR("%2e")) || str_find(segment, '\\') >= 0 ||
-           (slash && str_contains_nocase(segment, STR("..")));
-}
-
-// What would lead to another path of the same host, where the secret is as good.
-static bool leaves_path(Str url)
-{
-    ptrdiff_t query = str_find(url, '?');
-    Str path = query < 0 ? url : str_slice(url, 0, (size_t)query);
-    Str segment;
-    while (str_split(&path, '/', &segment)) {
-        if (leads_away(segment)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool put_address(
     const Making *making, const VendorMail *mail, const VendorAccount *account, VendorRequest *ret)
 {
@@ -308,10 +284,15 @@ static bool put_address(
             STR_ARG(account->name));
     }
     ret->url = mail->to.address;
-    return (str_starts(mail->to.address, prefix) && !leaves_path(mail->to.address)) ||
+    if (!str_starts(mail->to.address, prefix)) {
+        return error_set(
+            making->err, ERROR_PERMANENT,
+            "the message's 'to' does not begin with the setting 'address_prefix'");
+    }
+    return !vendor_url_leaves_path(mail->to.address) ||
            error_set(
                making->err, ERROR_PERMANENT,
-               "the message's 'to' does not begin with the setting 'address_prefix'");
+               "the message's 'to' has a part '.' or '..', which leads to another path");
 }
 
 static bool put_url(
@@ -331,7 +312,7 @@ static bool put_url(
             making->err, "request.url", "has over %d bytes with the message's values",
             HTTP_URL_MAX);
     }
-    if (ok && (str_has_control(path) || str_find(path, ' ') >= 0 || leaves_path(path))) {
+    if (ok && (str_has_control(path) || str_find(path, ' ') >= 0 || vendor_url_leaves_path(path))) {
         return definition_fault(
             making->err, "request.url", "has a blank, a control character or a part '..'");
     }

@@ -82,7 +82,8 @@ static bool search_address(Cli *cli, const char *text, ErasureSearch *ret, Error
     char reason[ADDRESS_REASON_SIZE];
     ret->channel = CHANNEL_EMAIL;
     if (name != NULL && !channel_from_name(str_from(name), &ret->channel)) {
-        return error_set(err, ERROR_USAGE, "--channel '%.20s' is not a channel", name);
+        return error_set(
+            err, ERROR_USAGE, "--channel '%.20s' is not a channel: " CHANNEL_NAMES, name);
     }
     return people_address_check(ret->channel, str_from(text), cli->arena, &ret->address, reason) ||
            error_set(err, ERROR_USAGE, "--address: %s", reason);

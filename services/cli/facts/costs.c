@@ -72,10 +72,7 @@ static bool check_vendor(const char *channel_word, const char *vendor, Error *er
 {
     Channel channel = CHANNEL_NONE;
     if (!channel_from_name(str_from(channel_word), &channel)) {
-        return error_set(
-            err, ERROR_USAGE,
-            "'%.32s' is no channel: email, sms, whatsapp, push, inapp, voice or webhook",
-            channel_word);
+        return error_set(err, ERROR_USAGE, "'%.32s' is no channel: " CHANNEL_NAMES, channel_word);
     }
     if (!routing_is_vendor(str_from(vendor))) {
         return error_set(

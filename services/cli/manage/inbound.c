@@ -147,6 +147,33 @@ static void add_list(Cli *cli, const char *flag, const char *field, json_t *body
     }
 }
 
+// The keys may be put before the credential; that no vendor has the name is worth a note. Who may
+// not read credentials gets none.
+static void note_undefined(Cli *cli, const char *vendor)
+{
+    Error err = {0};
+    ApiAnswer answer = {0};
+    size_t i = 0;
+    json_t *credential = NULL;
+    bool known = definition_channel(str_from(vendor)) == CHANNEL_NONE;
+    ApiClient *client = known ? NULL : api_client_new(cli, &err);
+    if (client != NULL &&
+        api_client_ask(client, "GET", "/v1/credentials?limit=1000", NULL, &answer, &err)) {
+        json_array_foreach(json_object_get(answer.json, "data"), i, credential)
+        {
+            known = known || strcmp(api_client_text(credential, "vendor", ""), vendor) == 0;
+        }
+        if (!known) {
+            cli_note(
+                cli,
+                "no credential of %s is there, so its callbacks are refused (HINT: stentor "
+                "credential put %s NAME --definition FILE)",
+                vendor, vendor);
+        }
+    }
+    api_client_free(client);
+}
+
 int cmd_inbound_put(Cli *cli)
 {
     Error err = {0};
@@ -168,7 +195,11 @@ int cmd_inbound_put(Cli *cli)
     json_decref(secrets);
     add_list(cli, "topic", "topics", body);
     add_list(cli, "number", "numbers", body);
-    return api_client_run(cli, "PUT", make_path(cli, vendor), body, show_inbound);
+    int status = api_client_run(cli, "PUT", make_path(cli, vendor), body, show_inbound);
+    if (status == EXIT_DONE && !args_has(&cli->args, "revoke")) {
+        note_undefined(cli, vendor);
+    }
+    return status;
 }
 
 // ---- url ----

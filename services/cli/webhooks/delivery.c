@@ -24,11 +24,18 @@ static void print_row(const Cli *cli, const json_t *item)
         (void)snprintf(status, sizeof status, "%" JSON_INTEGER_FORMAT, json_integer_value(code));
     }
     printf(
-        "%-26s  %-9s  %-24s  %s  %" JSON_INTEGER_FORMAT "  %s  %s\n",
+        "%-26s  %-9s  %-24s  %-20s  %8" JSON_INTEGER_FORMAT "  %-6s  %s\n",
         api_client_text(item, "id", ""), api_client_text(item, "state", ""),
         api_client_text(item, "event", ""), api_client_text(item, "created_at", ""),
         json_integer_value(json_object_get(item, "attempts")), status,
         api_client_text(last, "error", "-"));
+}
+
+static void print_head(void)
+{
+    printf(
+        "%-26s  %-9s  %-24s  %-20s  %s  %s  %s\n", "ID", "STATE", "EVENT", "CREATED", "ATTEMPTS",
+        "STATUS", "ERROR");
 }
 
 int cmd_webhook_deliveries(Cli *cli)
@@ -40,6 +47,7 @@ int cmd_webhook_deliveries(Cli *cli)
         .filters = filters,
         .filter_count = sizeof filters / sizeof filters[0],
         .none = "delivery",
+        .head = print_head,
         .print = print_row,
     };
     return api_client_print_list(cli, &list);

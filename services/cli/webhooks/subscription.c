@@ -57,10 +57,10 @@ static bool set_list(Cli *cli, json_t *body, const char *flag, const char *field
 static bool set_number(Cli *cli, json_t *body, const char *flag, const char *field, Error *err)
 {
     int64_t value = 0;
-    if (!args_int(&cli->args, flag, 0, 1, INT32_MAX, &value, err)) {
+    if (!args_int(&cli->args, flag, 0, INT32_MIN, INT32_MAX, &value, err)) {
         return false;
     }
-    if (value > 0) {
+    if (args_has(&cli->args, flag)) { // the API knows the limits
         (void)json_object_set_new(body, field, json_integer(value));
     }
     return true;

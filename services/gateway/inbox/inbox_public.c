@@ -509,6 +509,25 @@ static bool read_path(Visit *visit)
     return take_action(visit, rest, false);
 }
 
+static bool answer_unknown_action(Visit *visit)
+{
+    Buf text;
+    buf_init(&text, 512);
+    buf_cstr(&text, "POST /v1/inbox/{id}/ and one of");
+    for (size_t i = 0; i < sizeof ACTIONS / sizeof ACTIONS[0]; i++) {
+        (void)buf_printf(&text, "%s %s", i > 0 ? "," : "", ACTIONS[i].word);
+    }
+    buf_cstr(&text, "; of all items POST /v1/inbox/");
+    for (size_t i = 0, said = 0; i < sizeof ACTIONS / sizeof ACTIONS[0]; i++) {
+        if (ACTIONS[i].all) {
+            (void)buf_printf(&text, "%s%s-all", said++ > 0 ? ", " : "", ACTIONS[i].word);
+        }
+    }
+    (void)refuse(visit, 404, "unknown-action", "There is no such action", NULL, buf_c(&text));
+    buf_done(&text);
+    return false;
+}
+
 static bool check_method(Visit *visit)
 {
     bool writes = visit->action != STENTOR__V1__FEED_ACTION__FEED_ACTION_UNSPECIFIED;
@@ -560,7 +579,8 @@ bool inbox_public_admit(InboxPublic *inbox, HttpRequest *http)
     }
     http_request_known(http);
     if (!read_path(visit)) {
-        return answer_missing(visit);
+        bool acts = visit->id.len > 0 || str_ends(visit->word, STR("-all"));
+        return acts ? answer_unknown_action(visit) : answer_missing(visit);
     }
     http->admitted = visit;
     return check_method(visit);

@@ -186,7 +186,7 @@ static void take_channels(ApiBody *body, WebhookSubscription *entry)
         Channel channel = CHANNEL_NONE;
         Str text = text_of(body, "channels", list, i);
         if (text.len > 0 && !channel_from_name(text, &channel)) {
-            refuse_item(body, "channels", i, text, "a channel such as 'email'");
+            refuse_item(body, "channels", i, text, "a channel: " CHANNEL_NAMES);
         }
         entry->channels[entry->n_channels++] = (Stentor__V1__Channel)channel;
     }

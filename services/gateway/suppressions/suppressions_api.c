@@ -69,7 +69,7 @@ static bool read_names(ApiBody *body, const Fields *fields, SuppressionSpec *spe
             "rate_limit");
     }
     return fields->channel.len == 0 || channel_from_name(fields->channel, &spec->channel) ||
-           api_body_fail(body, "channel", "not a channel such as 'email'");
+           api_body_fail(body, "channel", "not a channel: " CHANNEL_NAMES);
 }
 
 static bool read_hash(

@@ -335,7 +335,7 @@ static bool read_query(const SuppressionsApi *api, ApiCall *call, Query *query, 
     Str reason = http_query(call->http, "reason");
     Str state = http_query(call->http, "state");
     if (channel.len > 0 && !channel_from_name(channel, &query->channel)) {
-        return field_error(err, "channel", "not a channel such as 'email'");
+        return field_error(err, "channel", "not a channel: " CHANNEL_NAMES);
     }
     if (reason.len > 0 && !suppression_reason_from_name(reason, &query->reason)) {
         return field_error(err, "reason", "not a reason such as 'hard_bounce'");

@@ -100,8 +100,7 @@ bool template_call_channel(TemplateCall *call, Str name)
     if (name.len == 0 || channel_from_name(name, &call->channel)) {
         return true;
     }
-    api_answer_parameter(
-        call->base, "channel", "not a channel: email, sms, whatsapp, push, inapp or voice");
+    api_answer_parameter(call->base, "channel", "not a channel: " CHANNEL_NAMES);
     return false;
 }
 

@@ -232,7 +232,7 @@ static void take_names(ApiBody *body, RouteEntry *entry)
     (void)api_read_text(body, "channel", 32, &channel_text);
     (void)api_read_text(body, "category", 32, &category_text);
     if (channel_text.len > 0 && !channel_from_name(channel_text, &channel)) {
-        (void)api_body_fail(body, "channel", "not a channel such as 'email'");
+        (void)api_body_fail(body, "channel", "not a channel: " CHANNEL_NAMES);
     }
     if (category_text.len > 0 && !category_from_name(category_text, &category)) {
         (void)api_body_fail(body, "category", "not a category such as 'security'");

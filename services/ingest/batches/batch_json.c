@@ -115,7 +115,7 @@ static bool take_head(
         (void)api_body_fail(body, "priority", "not one of critical, high, normal, low");
     }
     if (channel.len > 0 && !channel_from_name(channel, &model->channel)) {
-        (void)api_body_fail(body, "channel", "not a channel");
+        (void)api_body_fail(body, "channel", "not a channel: " CHANNEL_NAMES);
     }
     (void)take_variables(body, &draft->variables, ret_variables);
     take_consent(body, model);

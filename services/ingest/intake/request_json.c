@@ -135,8 +135,9 @@ static bool read_variables(Reading *r, const char *field, const json_t *value)
 static bool read_channel(Reading *r, const char *field, const json_t *value)
 {
     Str name = STR_EMPTY;
-    return take_text(r, field, value, &name) && (channel_from_name(name, &r->request->channel) ||
-                                                 field_error(r->err, field, "not a channel"));
+    return take_text(r, field, value, &name) &&
+           (channel_from_name(name, &r->request->channel) ||
+            field_error(r->err, field, "not a channel: " CHANNEL_NAMES));
 }
 
 static bool add_channel(Reading *r, const char *field, const json_t *value)
@@ -147,7 +148,8 @@ static bool add_channel(Reading *r, const char *field, const json_t *value)
         return false;
     }
     if (!channel_from_name(name, &channel)) {
-        return field_error(r->err, field, "'%.20s' is not a channel", arena_cstr(r->arena, name));
+        return field_error(
+            r->err, field, "'%.20s' is not a channel: " CHANNEL_NAMES, arena_cstr(r->arena, name));
     }
     for (size_t i = 0; i < r->channel_count; i++) {
         if (r->channels[i] == channel) {

@@ -225,6 +225,14 @@ def test_a_wrong_call_names_what_is_wrong(pipeline, method, path, body, status, 
     assert (answer[0], answer[1].get("field")) == (status, field), answer
 
 
+def test_an_unknown_action_is_answered_with_those_that_there_are(pipeline):
+    client = Client(pipeline, to="user-17")
+    for path in ("/ntf_01M82XS89VEV77VD8AS0MCMH0B/explode", "/explode-all"):
+        status, problem = client.call("POST", path, {})[:2]
+        assert status == 404 and "one of seen, read" in problem["detail"] and "read-all" in problem["detail"], problem
+    assert "no such item" in client.call("POST", "/ntf_01M82XS89VEV77VD8AS0MCMH0B/read", {})[1]["detail"]
+
+
 def test_an_erased_recipient_s_inbox_is_empty(pipeline):
     user = new_user()
     _, _, recipient = pipeline.post({"identity_type": "user", "identity_id": user, "addresses": [{"channel": "inapp", "address": user}]},

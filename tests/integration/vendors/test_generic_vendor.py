@@ -167,6 +167,15 @@ def test_a_wrong_document_is_refused_with_its_place(world, place, change):
     assert done.returncode != 0 and place in done.stderr.replace("\n", " ") and "s3cr3t-literal" not in done.stderr, done.stderr
 
 
+def test_keys_of_a_vendor_that_is_not_there_are_noted(world):
+    key = world.pipeline.folder / "credentials" / "acme-inbound"
+    done = world.pipeline.run_cli("inbound", "put", "sms-nope", "--secret", f"main=file:{key}")
+    assert done.returncode == 0 and "no credential of sms-nope is there, so its callbacks are refused" in done.stderr
+    assert "no credential" not in world.pipeline.run_cli("inbound", "put", "sms-acme", "--secret", f"main=file:{key}").stderr
+    wrong = world.pipeline.run_cli("inbound", "put", "sms-acme", "--secret", "main=plain")
+    assert wrong.returncode != 0 and "--secret" in wrong.stderr and "secrets[0]" not in wrong.stderr, wrong.stderr
+
+
 def test_its_credential_is_tested_by_a_sample(world):
     before = len(world.double.requests)
     here = {"STENTOR_CREDENTIAL_DIRS": str(world.pipeline.folder / "credentials")}

@@ -89,6 +89,7 @@ def test_made_sent_delivered_listed_and_posted_again(pipeline, make):
     assert (delivery["webhook_id"], delivery["attempts"], delivery["last_attempt"]["status_code"]) == (post.id, 1, 200)
     whole = hook.cli("delivery", delivery["id"])
     assert whole["payload"] == post.event and whole["last_attempt"]["response"] == "ok"
+    assert pipeline.cli("webhook", "deliveries", hook.id).split()[:7] == ["ID", "STATE", "EVENT", "CREATED", "ATTEMPTS", "STATUS", "ERROR"]
     assert re.search(rf"^{delivery['id']} +delivered +notification\.sent", pipeline.cli("webhook", "deliveries", hook.id), re.M)
 
     assert hook.cli("replay", delivery["id"]) == {"id": delivery["id"], "state": "queued"}

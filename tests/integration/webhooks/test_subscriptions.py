@@ -308,7 +308,10 @@ def test_the_command_line_does_the_same(pipeline):
 @pytest.mark.parametrize("words, said", [
     (["create", "--name", "x", "--url", "https://169.254.169.254/"], "--url"), (["create", "--name", "x" * 101, "--url", PUBLIC], "--name"),
     (["create", "--name", "x", "--url", PUBLIC, "--event", "sent"], "--event"), (["create", "--name", "x", "--url", PUBLIC, "--category", "gossip"], "--category"),
-    (["create", "--name", "x", "--url", PUBLIC, "--rate-per-s", "0"], "--rate-per-s"), (["create", "--name", "x"], "--url"),
+    (["create", "--name", "x", "--url", PUBLIC, "--rate-per-s", "0"], "--rate-per-s"),
+    (["create", "--name", "x", "--url", PUBLIC, "--in-flight", "0"], "--in-flight: must be a whole number from 1 to 32"),
+    (["create", "--name", "x", "--url", PUBLIC, "--channel", "fax"], "'fax' is not a channel: email, sms, whatsapp, push, inapp, voice or webhook"),
+    (["create", "--name", "x"], "--url"),
     (["rotate", "whs_00000000000000000000000001", "--grace", "soon"], "--grace"),
 ])
 def test_a_mistake_on_the_command_line_names_the_option(pipeline, words, said):

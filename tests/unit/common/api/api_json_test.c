@@ -156,6 +156,19 @@ static bool take(ApiBody *body, Kind kind)
     return true;
 }
 
+static void a_nul_in_a_text_is_named_in_words(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    ApiBody body;
+    assert_false(api_body_parse(&body, STR("{\"a\":\"x\\u0000y\"}"), arena));
+    assert_int_equal(body.problem.status, 400);
+    assert_non_null(strstr(body.problem.detail, "a text has a NUL character (\\u0000), which no "));
+    assert_null(strstr(body.problem.detail, "JSON_ALLOW_NUL"));
+    api_body_free(&body);
+    arena_free(arena);
+}
+
 static void a_wrong_value_names_its_field(void **state)
 {
     static const struct {
@@ -224,6 +237,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             the_same_value_has_the_same_canonical_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_kind_of_field_is_read, set_up, tear_down),
+        cmocka_unit_test(a_nul_in_a_text_is_named_in_words),
         cmocka_unit_test_setup_teardown(a_wrong_value_names_its_field, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             an_unknown_field_and_one_inside_of_an_object_are_named, set_up, tear_down),

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <string.h>
+
 #include "common/model/enums.h"
 
 static void every_name_leads_back_to_its_value(void **state)
@@ -15,6 +17,7 @@ static void every_name_leads_back_to_its_value(void **state)
     for (int i = 1; i < CHANNEL_COUNT; i++) {
         Channel back = CHANNEL_NONE;
         assert_true(channel_from_name(str_from(channel_name((Channel)i)), &back));
+        assert_non_null(strstr(CHANNEL_NAMES, channel_name((Channel)i)));
         assert_int_equal(back, i);
     }
     for (int i = 1; i < CATEGORY_COUNT; i++) {

@@ -204,6 +204,22 @@ static void a_render_is_bounded_in_rounds_steps_and_bytes(void **state)
         "line 1, column 12: the output is larger than 524288 bytes");
 }
 
+static void output_for_a_smaller_field_names_the_limit_of_that(void **state)
+{
+    (void)state;
+    Error err = {0};
+    Buf out;
+    Template *tpl = template_compile(STR("{{a}}"), TEMPLATE_ESCAPE_NONE, NULL, &err);
+    json_t *values = json_pack("{s:s}", "a", "more than eight");
+    const TemplateContext context = {.strict = false};
+    buf_init(&out, 8);
+    assert_false(template_render_in(tpl, &context, values, &out, &err));
+    assert_non_null(strstr(err.text, "the output is larger than 8 bytes"));
+    buf_done(&out);
+    json_decref(values);
+    template_free(tpl);
+}
+
 static void deep_arrays_do_not_exhaust_the_stack(void **state)
 {
     (void)state;
@@ -264,6 +280,7 @@ int main(void)
         cmocka_unit_test(a_long_chain_of_else_is_fine),
         cmocka_unit_test(bytes_that_are_no_text_are_refused),
         cmocka_unit_test(a_render_is_bounded_in_rounds_steps_and_bytes),
+        cmocka_unit_test(output_for_a_smaller_field_names_the_limit_of_that),
         cmocka_unit_test(deep_arrays_do_not_exhaust_the_stack),
         cmocka_unit_test(a_full_buffer_is_an_error),
         cmocka_unit_test(lookup_follows_a_path),

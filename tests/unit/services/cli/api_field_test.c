@@ -38,6 +38,10 @@ static void a_field_of_the_api_is_named_as_the_option_that_fills_it(void **state
             assert_string_equal(option, rows[i].option);
         }
     }
+    static const Command inbound = {.name = "inbound put", .usage = "", .flags = "secret= json"};
+    const char *option = api_field_option(&inbound, STR("secrets[0].reference"), arena);
+    assert_non_null(option);
+    assert_string_equal(option, "--secret");
     arena_free(arena);
 }
 

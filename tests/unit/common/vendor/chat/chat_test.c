@@ -48,6 +48,10 @@ static void each_service_takes_its_own_urls_only(void **state)
         {"https://prod-07.westus.logic.azure.com:80/x", NULL},
         {"https://prod-07.westus.logic.azure.com/a#b", NULL},
         {"https://HOOKS.slack.com/services/T0", NULL},
+        {"https://hooks.slack.com/services/../../x", NULL},
+        {"https://hooks.slack.com/services/%2e%2e/x", NULL},
+        {"https://discord.com/api/webhooks/./../x", NULL},
+        {"https://prod-07.westus.logic.azure.com/workflows/..%2Fx", NULL},
         {"", NULL},
     };
     const VendorApi *const all[] = {&slack_api, &discord_api, &teams_api};

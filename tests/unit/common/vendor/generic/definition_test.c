@@ -129,7 +129,8 @@ static void a_recipients_own_url_must_begin_with_the_prefix(void **state)
         mail.to.address = str_from(refused[i]);
         case_refused(
             definition_api(CHANNEL_WEBHOOK), &mail, &with, ERROR_PERMANENT,
-            "the message's 'to' does not begin with the setting 'address_prefix'");
+            i == 0 ? "the message's 'to' does not begin with the setting 'address_prefix'"
+                   : "the message's 'to' has a part '.' or '..', which leads to another path");
     }
     definition_drop(definition);
     arena_free(arena);
