@@ -410,8 +410,8 @@ const Command commands[] = {
     {"channel test", "VENDOR CREDENTIAL", 2, 2, "json",
      "ask the vendor whether it accepts a credential; sends no notification\n"
      "  It reads the secret where the command runs: run it on a dispatcher's host, as its user. apns and\n"
-     "  webpush have no such call: their key is read and signs. A vendor by definition makes the\n"
-     "  request of a sample. slack, discord and teams have no secret.", cmd_channel_test, NULL},
+     "  webpush have no such call: their key is read and signs. Of a vendor by definition the\n"
+     "  request of a sample is built, not sent. slack, discord and teams have no secret.", cmd_channel_test, NULL},
     {"apikey create", "", 0, 0, "name= scopes= expires= tenant= json",
      "create an API key of the tenant; the key is shown once and stored hashed\n"
      "  --scopes LIST    with commas: send, read, manage, admin (default), or single ones such as recipients:reveal;\n"
@@ -468,6 +468,7 @@ const Command commands[] = {
      "  --patience SECONDS    how long to repeat a request while the API is away (default 60)", cmd_recipient_import, NULL},
     {"suppress list", "", 0, 0, "channel= reason= address= all limit= tenant= json",
      "list the addresses that get no mail\n"
+     "  One of reason opt_out still gets what is transactional, security or compliance, also where CATEGORY is any.\n"
      "  --address ADDRESS   only this one\n"
      "  --channel NAME, --reason NAME   only those\n"
      "  --all               released and expired entries too\n"
