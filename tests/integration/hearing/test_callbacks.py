@@ -376,7 +376,7 @@ def test_keys_are_replaced_without_a_gap_and_revoked(pipeline, sns, nats):
 
 @pytest.mark.parametrize("words, said", [
     (["mailgun"], "--secret"), (["postmark", "--secret", "x"], "NAME=VALUE"), (["ses"], "--topic"), (["pigeon"], "known: sendgrid, ses, mailgun"),
-    (["ses", "--topic", "arn:aws:sqs:eu-west-1:1:x"], "arn:aws:sns"), (["mailgun", "--secret", "a=the-secret-itself"], "reference"),
+    (["ses", "--topic", "arn:aws:sqs:eu-west-1:1:x"], "arn:aws:sns"), (["mailgun", "--secret", "a=the-secret-itself"], "--secret: "),
     (["mailgun", "--secret", "a=env:X", "--not-after", "b=7d"], "no --secret 'b'"), (["mailgun", "--public-key", "QUJD", "--secret", "a=env:X"], "sendgrid's")])
 def test_a_key_that_cannot_be_one_is_refused_with_the_remedy(pipeline, words, said):
     done = pipeline.run_cli("inbound", "put", *words)
