@@ -300,6 +300,7 @@ int cmd_archive_orphans(Cli *cli);
 int cmd_archive_adopt(Cli *cli);
 int cmd_facts_write(Cli *cli);
 int cmd_costs_set(Cli *cli);
+int cmd_costs_delete(Cli *cli);
 int cmd_costs_list(Cli *cli);
 int cmd_costs_import_invoice(Cli *cli);
 int cmd_outbox_install(Cli *cli);

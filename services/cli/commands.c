@@ -731,6 +731,10 @@ const Command commands[] = {
      "  --category NAME     of the vendor's own: marketing, utility (default: all)\n"
      "  --tenant TENANT     for this tenant alone (default: all)\n"
      "  --from TIME         attempts from then on (default: since the beginning of today)", cmd_costs_set, NULL},
+    {"costs delete", "CHANNEL VENDOR", 2, 2, "from=! country= category= tenant= json",
+     "delete a price that was set by mistake; the one before it counts again\n"
+     "  --from TIME         since when it counts, as costs list shows it\n"
+     "  --country +DIGITS, --category NAME, --tenant TENANT   as it was set (default: the one for all)", cmd_costs_delete, NULL},
     {"costs list", "", 0, 0, "json", "list the prices", cmd_costs_list, NULL},
     {"costs import-invoice", "FILE", 1, 1, "json",
      "import what vendors invoiced: CSV with the head day,channel,vendor,tenant,amount,currency; tenant * is shared out\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// costs set, costs list, costs import-invoice: what vendors take, and what they invoiced.
+// costs set, delete, list, import-invoice: what vendors take, and what they invoiced.
 #include <inttypes.h>
 #include <string.h>
 
@@ -154,6 +154,34 @@ int cmd_costs_set(Cli *cli)
     PQclear(rows);
     PQfinish(pg);
     return ok ? EXIT_DONE : cli_fail(cli, &err);
+}
+
+int cmd_costs_delete(Cli *cli)
+{
+    static const char sql[] =
+        "DELETE FROM archive.unit_costs WHERE channel = $1 AND vendor = $2"
+        " AND country = coalesce($3, '*') AND category = coalesce($4, '*')"
+        " AND tenant = coalesce($5, '*') AND valid_from = $6::timestamptz RETURNING valid_from";
+    Error err = {0};
+    const char *const params[] = {
+        args_word(&cli->args, 0),         args_word(&cli->args, 1),
+        args_flag(&cli->args, "country"), args_flag(&cli->args, "category"),
+        args_flag(&cli->args, "tenant"),  args_flag(&cli->args, "from")};
+    PGconn *pg = open_database(cli, &err);
+    PGresult *rows = pg != NULL ? archive_ask(pg, "costs", sql, params, 6, &err) : NULL;
+    int found = rows != NULL ? PQntuples(rows) : 0;
+    bool ok = rows != NULL;
+    PQclear(rows);
+    PQfinish(pg);
+    if (!ok) {
+        return cli_fail(cli, &err);
+    }
+    if (found == 0) {
+        return cli_fail_as(
+            cli, EXIT_NOT_FOUND, "there is no such price (HINT: 'stentor costs list' shows them)");
+    }
+    print_pairs(cli, (const char *const[]){"deleted", "yes", NULL});
+    return EXIT_DONE;
 }
 
 static void print_cost(const Cli *cli, const PGresult *rows, int row, json_t *list)

@@ -182,6 +182,14 @@ def test_what_is_wrong_is_named(place, tmp_path):
                        (["costs", "set", "fax", "ses", "--price", "1", "--currency", "USD"], "'fax' is no channel: email, sms")):
         refused = stentor(place, *words, ok=False)
         assert refused.returncode == 2 and why in refused.stderr, refused.stderr
+    price = ("email", "ses", "--from", "2031-01-01T00:00:00Z", "--country", "+43")
+    stentor(place, "costs", "set", *price, "--price", "7", "--currency", "USD")
+    assert "2031-01-01T00:00:00Z" in stentor(place, "costs", "list").stdout
+    stentor(place, "costs", "delete", *price)
+    listed = stentor(place, "costs", "list").stdout
+    assert "2031" not in listed and listed.count("email") == 2, "the others stay"
+    gone = stentor(place, "costs", "delete", *price, ok=False)
+    assert gone.returncode == 3 and "'stentor costs list' shows them" in gone.stderr
     bad = tmp_path / "bad.csv"
     bad.write_text(INVOICES + "2026-09-16,email,ses,*,five,USD\n")
     refused = stentor(place, "costs", "import-invoice", bad, ok=False)
