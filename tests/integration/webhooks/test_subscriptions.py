@@ -391,7 +391,7 @@ def test_deliveries_are_listed_and_filtered(pipeline, globex):
 
     heading, *rows = pipeline.cli("webhook", "deliveries", subscription, "--state", "failed").splitlines()
     assert heading.split() == ["ID", "STATE", "EVENT", "CREATED", "ATTEMPTS", "STATUS", "ERROR"]
-    assert len(rows) == 2 and ids[4] in rows[0] and rows[1].split()[:3] == [ids[1], "failed", "notification.delivered"] and rows[1].endswith("500  status 500")
+    assert len(rows) == 2 and ids[4] in rows[0] and rows[1].split()[:3] == [ids[1], "failed", "notification.delivered"] and rows[1].split()[-3:] == ["500", "status", "500"]
     assert [item["id"] for item in json.loads(pipeline.cli("webhook", "deliveries", subscription, "--limit", 3, "--json"))] == ids[:1:-1]
     assert "status 500" in pipeline.cli("webhook", "delivery", ids[1])
 
