@@ -4,6 +4,7 @@
 #include "common/base/id.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/model/currency.h"
 #include "common/model/status.h"
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
@@ -234,18 +235,9 @@ static bool read_status(const StatusEvent *event, int64_t stored_at_us, HistoryR
            set_time(row, FOLD_SCHEDULED_FOR, event->scheduled_for_us, err);
 }
 
-static bool is_currency(Str text)
-{
-    bool good = text.len == 3;
-    for (size_t i = 0; good && i < text.len; i++) {
-        good = text.ptr[i] >= 'A' && text.ptr[i] <= 'Z';
-    }
-    return good;
-}
-
 static bool read_cost(const Stentor__V1__Attempt *event, AttemptCost *cost, Error *err)
 {
-    bool priced = event->cost_micros > 0 && is_currency(str_from(event->currency));
+    bool priced = event->cost_micros > 0 && currency_is_code(str_from(event->currency));
     *cost = (AttemptCost){
         .segments = event->segments <= INT16_MAX ? event->segments : INT16_MAX,
         .micros = priced ? event->cost_micros : 0,

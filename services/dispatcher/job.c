@@ -8,6 +8,7 @@
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "common/events/sealed.h"
+#include "common/model/currency.h"
 #include "services/dispatcher/voice/calls.h"
 
 static const int64_t DAY_US = 86400LL * 1000000;
@@ -174,16 +175,6 @@ static Ladder ladder_of(const Job *job, const JobRules *rules)
     return ladder;
 }
 
-// Of ISO 4217; the ledger takes no other.
-static bool is_currency(Str text)
-{
-    bool good = text.len == 3;
-    for (size_t i = 0; good && i < text.len; i++) {
-        good = text.ptr[i] >= 'A' && text.ptr[i] <= 'Z';
-    }
-    return good;
-}
-
 // As the vendor counts them, else as we do; of what it took.
 static uint32_t segments_of(const Job *job, const SendResult *result)
 {
@@ -215,7 +206,8 @@ static void note_result(Job *job, const SendResult *result, int64_t now_us)
     row->reply_class = refused ? str_from(reply_class_name(result->reply)) : STR_EMPTY;
     row->next_step = STR_EMPTY;
     row->segments = segments_of(job, result);
-    bool priced = result->cost_micros > 0 && is_currency(result->currency);
+    bool priced =
+        result->cost_micros > 0 && currency_is_code(result->currency); // the ledger takes no other
     row->cost_micros = priced ? result->cost_micros : 0;
     row->currency = priced ? recordable(arena, result->currency) : STR_EMPTY;
 }

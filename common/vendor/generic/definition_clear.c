@@ -33,8 +33,7 @@ static bool is_secret_name(Str name)
 // "Bearer {{secret}}"; of another header than Authorization any value is good: "{{key}}".
 static bool has_value(Str name, Str text)
 {
-    static const Str authorization = {"authorization", 13};
-    return str_contains_nocase(name, authorization)
+    return str_contains_nocase(name, STR("authorization"))
                ? str_contains(text, STR("{{")) && str_contains(text, STR("secret"))
                : str_contains(text, STR("{{"));
 }

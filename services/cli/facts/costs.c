@@ -5,6 +5,7 @@
 
 #include "common/archive/database.h"
 #include "common/model/addresses/calling_prefix.h"
+#include "common/model/currency.h"
 #include "common/routing/routes.h"
 #include "services/cli/cli.h"
 
@@ -52,11 +53,6 @@ static bool is_prefix(const char *text)
            text[1 + digits] == '\0';
 }
 
-static bool is_currency(const char *text)
-{
-    return strlen(text) == 3 && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 3;
-}
-
 static bool is_unit(const char *text)
 {
     static const char *const units[] = {"message", "segment", "minute", "conversation"};
@@ -94,7 +90,7 @@ static bool check_price(const Cli *cli, int64_t *ret_micros, Error *err)
     if (!read_amount(str_from(price), ret_micros) || *ret_micros < 0) {
         return error_set(err, ERROR_USAGE, "--price '%.40s' is no amount such as 0.0079", price);
     }
-    if (!is_currency(currency)) {
+    if (!currency_is_code(str_from(currency))) {
         return error_set(
             err, ERROR_USAGE, "--currency '%.16s' is no code of three capitals such as EUR",
             currency);
