@@ -437,8 +437,8 @@ bool api_admit(void *ctx, HttpRequest *request)
         api_answer_unavailable(call, unready);
         return false;
     }
-    if (!check_caller(api, call, search.route) || !check_coding(call) || !check_query(call) ||
-        !check_conditions(call)) {
+    bool known = search.route->open || check_caller(api, call, search.route);
+    if (!known || !check_coding(call) || !check_query(call) || !check_conditions(call)) {
         return false;
     }
     request->admitted = call;
@@ -472,8 +472,41 @@ void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx)
 {
     assert(api->set_count < API_ROUTE_SETS_MAX);
     for (size_t i = 0; i < count; i++) {
-        assert(routes[i].scope != SCOPE_NONE);
+        assert((routes[i].scope == SCOPE_NONE) == routes[i].open);
         assert(count_names(routes[i].query) < API_ARGUMENTS_MAX);
     }
     api->sets[api->set_count++] = (ApiRoutes){routes, count, ctx};
+}
+
+void api_add_others(Api *api, const ApiOther *others, size_t count)
+{
+    assert(api->other_count + count <= API_OTHERS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        api->others[api->other_count++] = &others[i];
+    }
+}
+
+// ---- listed ----
+
+static void print_route(const ApiRoute *route, Buf *out)
+{
+    buf_printf(
+        out, "%s\t%s\t%s\t%s\t%s\n", route->method, route->path,
+        route->open ? "none" : scope_name(route->scope), route->conditional ? "conditional" : "-",
+        route->query != NULL ? route->query : "");
+}
+
+void api_print_routes(const Api *api, Buf *out)
+{
+    for (size_t s = 0; s < api->set_count; s++) {
+        for (size_t i = 0; i < api->sets[s].count; i++) {
+            print_route(&api->sets[s].routes[i], out);
+        }
+    }
+    for (size_t i = 0; i < api->other_count; i++) {
+        const ApiOther *other = api->others[i];
+        buf_printf(
+            out, "%s\t%s\t%s\t-\t%s\n", other->method, other->path, other->caller,
+            other->query != NULL ? other->query : "");
+    }
 }

@@ -18,7 +18,7 @@
 #include "common/request/catalog.h"
 #include "common/request/request.h"
 
-enum { API_PARAMS_MAX = 3, API_ROUTE_SETS_MAX = 32, API_ARGUMENTS_MAX = 16 };
+enum { API_PARAMS_MAX = 3, API_ROUTE_SETS_MAX = 64, API_ARGUMENTS_MAX = 16, API_OTHERS_MAX = 32 };
 
 // One call; lives in http->arena, until it is answered.
 typedef struct ApiCall {
@@ -41,12 +41,21 @@ typedef void (*ApiHandler)(ApiCall *call);
 typedef struct ApiRoute {
     const char *method;
     const char *path; // "/v1/recipients/{}/preferences": {} is one segment, never empty
-    Scope scope;      // what the key must have; no route is without
+    Scope scope;      // what the key must have; no route is without, but for an open one
     ApiHandler handle;
     const char *query; // the query parameters that it takes, "limit cursor status"; NULL: none
     bool conditional;  // it reads If-Match and If-None-Match (precondition.h); other writes refuse
                        // them
+    bool open;         // no key is asked for, and none is looked at: the call has no tenant
 } ApiRoute;
+
+// A route that is answered elsewhere, before this core is asked; here only to be listed.
+typedef struct ApiOther {
+    const char *method;
+    const char *path;
+    const char *caller; // who may: "none" (anybody), "inbox" (who has a token)
+    const char *query;
+} ApiOther;
 
 typedef struct ApiRoutes {
     const ApiRoute *routes;
@@ -65,9 +74,15 @@ typedef struct Api {
     Faults faults; // of all calls
     ApiRoutes sets[API_ROUTE_SETS_MAX];
     size_t set_count;
+    const ApiOther *others[API_OTHERS_MAX];
+    size_t other_count;
 } Api;
 
 void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx);
+void api_add_others(Api *api, const ApiOther *others, size_t count); // a table that stays
+// All of them, one a line, with tabs between: method, path, scope (or "none", "inbox"),
+// "conditional" or "-", the query parameters. What `--routes` of a service prints.
+void api_print_routes(const Api *api, Buf *out);
 // An HttpAdmit: route, readiness, key, tenant, scope, the query's names and preconditions, at the
 // headers. A parameter that the route does not take, or that is given twice, is 400; so is a
 // precondition of a write that would pass over it. ctx is an Api.

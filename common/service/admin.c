@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What probes and operators see of a running service: /healthz (the loop turns), /readyz (it can
-// work; else why not), /metrics.
+// work; else why not), /metrics, /routes (of its API).
 #include "common/service/internal.h"
 
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/service/health/probe.h"
 
 enum { REASONS_MAX = 4096, CONNECTIONS_MAX = 64 };
 
@@ -171,6 +172,15 @@ static void answer_metrics(Service *service, HttpRequest *request)
     buf_done(&text);
 }
 
+static void answer_routes(Service *service, HttpRequest *request)
+{
+    Buf text;
+    buf_init(&text, PROBE_SAID_MAX);
+    service->spec->routes(service->state, &text);
+    http_respond(request, 200, "text/plain; charset=utf-8", buf_view(&text));
+    buf_done(&text);
+}
+
 static void on_admin_request(void *ctx, HttpRequest *request)
 {
     Service *service = ctx;
@@ -184,9 +194,14 @@ static void on_admin_request(void *ctx, HttpRequest *request)
         answer_ready(service, request);
     } else if (str_eq(request->path, STR("/metrics"))) {
         answer_metrics(service, request);
+    } else if (
+        str_eq(request->path, STR("/routes")) && service->spec->routes != NULL &&
+        service->phase == PHASE_RUNNING) {
+        answer_routes(service, request);
     } else {
         http_problem(
-            request, 404, "not-found", "Not found", NULL, "expected /healthz, /readyz or /metrics");
+            request, 404, "not-found", "Not found", NULL,
+            "expected /healthz, /readyz or /metrics, or /routes of a service with an API");
     }
 }
 
@@ -435,8 +450,8 @@ void admin_time_database(Service *service)
 
 static void register_database(Service *service)
 {
-    static const double bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
-                                    0.25,   0.5,   1,      2.5,   5,    10};
+    static const double bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                    0.1,    0.25,  0.5,    1,     2.5,  5,     10};
     static const char *const name = "stentor_db_connections";
     static const char *const help = "Connections to Postgres by what they do";
     Metrics *m = service->metrics;
@@ -446,8 +461,8 @@ static void register_database(Service *service)
         m, "stentor_db_pending", "", "Transactions that wait for their answer.", read_db_pending,
         service);
     metrics_gauge_fn(
-        m, "stentor_db_waiting", "", "Of these, those that wait for a connection.",
-        read_db_waiting, service);
+        m, "stentor_db_waiting", "", "Of these, those that wait for a connection.", read_db_waiting,
+        service);
     metrics_gauge_fn(m, name, "state=\"busy\"", help, read_db_busy, service);
     metrics_gauge_fn(m, name, "state=\"idle\"", help, read_db_idle, service);
     metrics_gauge_fn(m, name, "state=\"absent\"", help, read_db_absent, service);

@@ -68,6 +68,7 @@ bool options_help(
     buf_cstr(
         out, "\n  --ready              ask the process that runs with these options whether it can "
              "work; exit status 1: not\n"
+             "  --routes             ask it for the routes of its API\n"
              "  --help --version --options-markdown\n");
     return !out->full;
 }

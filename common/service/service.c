@@ -386,43 +386,55 @@ static int run(Service *service)
     return clean ? service->exit_code : EXIT_FAILED;
 }
 
-// ---- --ready ----
+// ---- --ready, --routes ----
 
-// Takes the word away, so that what is left are the options that the running process has.
-static bool take_ready(int *argc, char **argv)
+// What is asked of the running process, and its path on the admin port.
+static const struct {
+    const char *word;
+    const char *path;
+} QUESTIONS[] = {{"--ready", "/readyz"}, {"--routes", "/routes"}};
+
+// Takes the word away, so that what is left are the options that the running process has. The path
+// to ask; NULL: nothing.
+static const char *take_question(int *argc, char **argv)
 {
+    const char *path = NULL;
     int kept = 1;
     for (int i = 1; i < *argc; i++) {
-        if (strcmp(argv[i], "--ready") != 0) {
+        const char *found = NULL;
+        for (size_t q = 0; q < sizeof QUESTIONS / sizeof *QUESTIONS; q++) {
+            found = strcmp(argv[i], QUESTIONS[q].word) == 0 ? QUESTIONS[q].path : found;
+        }
+        if (found != NULL) {
+            path = found;
+        } else {
             argv[kept++] = argv[i];
         }
     }
-    bool taken = kept < *argc;
     *argc = kept;
-    return taken;
+    return path;
 }
 
-static int ask_ready(const Service *service)
+static int ask(const Service *service, const char *path)
 {
-    enum { SAID_MAX = 16 * 1024 };
     const CommonOptions *o = service->options.common;
     const char *name = service->spec->name;
-    bool ready = false;
+    bool ok = false;
     Error err = {0};
     Buf said;
     if (o->admin_port == 0) {
         fprintf(
             stderr,
             "%s: STENTOR_ADMIN_PORT is 0, so the port to ask is unknown (HINT: set it for "
-            "the service and for --ready)\n",
+            "the service and for this command)\n",
             name);
         return EXIT_OPTIONS;
     }
-    buf_init(&said, SAID_MAX);
-    bool answered = probe_ask(o->admin_bind, (int)o->admin_port, &ready, &said, &err);
+    buf_init(&said, PROBE_SAID_MAX);
+    bool answered = probe_ask(o->admin_bind, (int)o->admin_port, path, &ok, &said, &err);
     printf("%s\n", answered ? buf_c(&said) : err.text);
     buf_done(&said);
-    return answered && ready ? 0 : EXIT_FAILED;
+    return answered && ok ? 0 : EXIT_FAILED;
 }
 
 int service_main(const ServiceSpec *spec, int argc, char **argv)
@@ -430,14 +442,14 @@ int service_main(const ServiceSpec *spec, int argc, char **argv)
     Service *service = new_service(spec);
     Error err = {0};
     int code = 0;
-    bool asks = take_ready(&argc, argv);
+    const char *question = take_question(&argc, argv);
     if (print_and_leave(spec, &service->options, argc, argv)) {
         code = 0;
     } else if (!service_options_load(&service->options, argc, argv, &err)) {
         service_options_refuse(spec->name, &err);
         code = EXIT_OPTIONS;
-    } else if (asks) {
-        code = ask_ready(service);
+    } else if (question != NULL) {
+        code = ask(service, question);
     } else {
         log_setup(spec->name, service->options.log_level, service->options.log_json);
         log_output_set(service->options.log_fd);

@@ -6,7 +6,8 @@
 // the admin endpoint answers /healthz /readyz /metrics. SIGTERM or SIGINT: readyz turns 503, stop()
 // drains and calls service_stopped(); then everything is closed and the process ends with 0. A
 // drain longer than STENTOR_DRAIN_MS, or a second signal, ends it at once with 1; wrong options end
-// it with 2. --help, --version and --options-markdown print and end with 0.
+// it with 2. --help, --version and --options-markdown print and end with 0; --ready and --routes
+// ask the running process, by its options.
 #pragma once
 
 #include <uv.h>
@@ -38,6 +39,8 @@ typedef struct ServiceSpec {
     // What an operator should know though the service is ready and works on: appended to the answer
     // of /readyz, which stays 200. NULL: never anything.
     void (*warn)(void *state, Buf *warning);
+    // The routes of its API, a line each, for /routes of the admin port. NULL: it has none.
+    void (*routes)(void *state, Buf *out);
     // Begin to drain: close what was opened, then service_stopped(), now or later. NULL: nothing to
     // drain.
     void (*stop)(void *state);

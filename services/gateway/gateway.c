@@ -19,6 +19,7 @@
 #include "services/gateway/inbox/inbox_public.h"
 #include "services/gateway/inbox/inbox_tokens.h"
 #include "services/gateway/notifications/notification_api.h"
+#include "services/gateway/openapi/openapi_api.h"
 #include "services/gateway/preferences/preferences_public.h"
 #include "services/gateway/recipients/recipients_api.h"
 #include "services/gateway/replies/replies_api.h"
@@ -324,6 +325,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     vendors_api_add(&g->api, &g->vendors);
     subscriptions_api_add(&g->api, &g->subscriptions);
     build_files(g, o);
+    openapi_api_add(&g->api);
 }
 
 static void build_preferences(Gateway *g)
@@ -579,6 +581,11 @@ static void free_gateway(void *state)
     free(g);
 }
 
+static void print_routes(void *state, Buf *out)
+{
+    api_print_routes(&((const Gateway *)state)->api, out);
+}
+
 const ServiceSpec gateway_service = {
     .name = "stentor-gateway",
     .summary =
@@ -591,6 +598,7 @@ const ServiceSpec gateway_service = {
     .wants_master_key = true,
     .start = start,
     .ready = is_ready,
+    .routes = print_routes,
     .stop = begin_stop,
     .free = free_gateway,
 };

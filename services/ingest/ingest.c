@@ -543,6 +543,11 @@ static void free_ingest(void *state)
     free(in);
 }
 
+static void print_routes(void *state, Buf *out)
+{
+    api_print_routes(&((const Ingest *)state)->api, out);
+}
+
 const ServiceSpec ingest_service = {
     .name = "stentor-ingest",
     .summary = "accepts notifications over HTTP and NATS, commits and publishes them",
@@ -553,6 +558,7 @@ const ServiceSpec ingest_service = {
     .wants_master_key = true,
     .start = start,
     .ready = is_ready,
+    .routes = print_routes,
     .stop = begin_stop,
     .free = free_ingest,
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/service/health/probe.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -8,8 +9,6 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
-
-static const char REQUEST[] = "GET /readyz HTTP/1.0\r\nHost: localhost\r\n\r\n";
 
 const char *probe_address(const char *bind)
 {
@@ -64,23 +63,31 @@ static bool read_answer(int fd, Buf *answer)
     return n >= 0;
 }
 
-bool probe_ask(const char *bind, int port, bool *ret_ready, Buf *said, Error *err)
+static bool send_request(int fd, const char *path)
 {
-    enum { ANSWER_MAX = 16 * 1024 };
+    char request[128];
+    int size =
+        snprintf(request, sizeof request, "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", path);
+    assert(size > 0 && (size_t)size < sizeof request); // the path is a literal
+    return write(fd, request, (size_t)size) == (ssize_t)size;
+}
+
+bool probe_ask(const char *bind, int port, const char *path, bool *ret_ok, Buf *said, Error *err)
+{
+    enum { ANSWER_MAX = PROBE_SAID_MAX + 4096 };
     int fd = open_socket(bind, port, err);
     if (fd < 0) {
         return false;
     }
     Buf answer;
     buf_init(&answer, ANSWER_MAX);
-    bool whole = write(fd, REQUEST, sizeof REQUEST - 1) == (ssize_t)sizeof REQUEST - 1 &&
-                 read_answer(fd, &answer);
+    bool whole = send_request(fd, path) && read_answer(fd, &answer);
     close(fd);
     const char *text = buf_c(&answer);
     const char *body = strstr(text, "\r\n\r\n");
     bool ok = whole && strncmp(text, "HTTP/1.", 7) == 0 && strlen(text) > 12 && body != NULL;
     if (ok) {
-        *ret_ready = strncmp(text + 9, "200", 3) == 0;
+        *ret_ok = strncmp(text + 9, "200", 3) == 0;
         buf_str(said, str_trim(str_from(body + 4)));
     } else {
         error_set(

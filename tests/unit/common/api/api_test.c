@@ -125,6 +125,21 @@ static const ApiRoute SECOND[] = {
     {"POST", "/v1/sent", SCOPE_NOTIFICATIONS_SEND, post_fixed, NULL, false},
 };
 
+static void get_open(ApiCall *call)
+{
+    assert_int_equal(call->tenant[0], '\0');
+    tell(call, "open");
+}
+
+static const ApiRoute OPEN[] = {
+    {"GET", "/v1/document", SCOPE_NONE, get_open, NULL, false, true},
+    {"PUT", "/v1/entries/{}", SCOPE_TENANTS_OPERATE, put_thing, "b a", true, false},
+};
+static const ApiOther OTHERS[] = {
+    {"GET", "/v1/pages/{}", "none", NULL},
+    {"GET", "/v1/inbox", "inbox", "limit"},
+};
+
 static void add_key(
     Scene *s, const char *tenant, const char *id, const char *text, const char *scope)
 {
@@ -170,6 +185,8 @@ static int set_up(void **state)
     };
     api_add(&s->api, FIRST, 3, NULL);
     api_add(&s->api, SECOND, sizeof SECOND / sizeof SECOND[0], NULL);
+    api_add(&s->api, OPEN, sizeof OPEN / sizeof OPEN[0], NULL);
+    api_add_others(&s->api, OTHERS, sizeof OTHERS / sizeof OTHERS[0]);
     s->server = http_server_new(
         &s->loop,
         &(HttpServerOptions){
@@ -305,6 +322,30 @@ static void nothing_is_served_without_a_key_or_while_it_is_not_ready(void **stat
     s->unready = "reading";
     assert_answer(s, "GET", "/v1/things/7", " 503 ", "Retry-After: 2");
     assert_answer(s, "GET", "/v1/nothing", " 404 ", "problem");
+}
+
+static void an_open_route_asks_for_no_key_and_takes_no_unknown_parameter_either(void **state)
+{
+    Scene *s = *state;
+    assert_non_null(strstr(ask(s, "GET", "/v1/document", NULL), " 200 "));
+    assert_non_null(strstr(ask(s, "GET", "/v1/document", "stn_k1.wrong"), " 200 "));
+    assert_non_null(strstr(ask(s, "GET", "/v1/document?x=1", NULL), " 400 "));
+    assert_non_null(strstr(ask(s, "PUT", "/v1/entries/7", NULL), " 401 "));
+}
+
+static void the_routes_are_listed_with_scope_parameters_and_preconditions(void **state)
+{
+    Scene *s = *state;
+    Buf out;
+    buf_init(&out, 8192);
+    api_print_routes(&s->api, &out);
+    const char *text = buf_c(&out);
+    assert_non_null(strstr(text, "GET\t/v1/things/{}/parts/{}\ttriggers:read\t-\tx z\n"));
+    assert_non_null(strstr(text, "GET\t/v1/document\tnone\t-\t\n"));
+    assert_non_null(strstr(text, "PUT\t/v1/entries/{}\ttenants:operate\tconditional\tb a\n"));
+    assert_non_null(
+        strstr(text, "GET\t/v1/pages/{}\tnone\t-\t\nGET\t/v1/inbox\tinbox\t-\tlimit\n"));
+    buf_done(&out);
 }
 
 static void a_suspended_tenant_gets_no_further(void **state)
@@ -544,6 +585,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             nothing_is_served_without_a_key_or_while_it_is_not_ready, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_suspended_tenant_gets_no_further, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_open_route_asks_for_no_key_and_takes_no_unknown_parameter_either, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            the_routes_are_listed_with_scope_parameters_and_preconditions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             an_operator_speaks_for_any_tenant_and_every_other_key_for_its_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

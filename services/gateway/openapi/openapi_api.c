@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/gateway/openapi/openapi_api.h"
+
+#include "services/gateway/openapi/document.h"
+
+// If-None-Match: a list of tags, of which one may be weak, or "*".
+static bool has_it(const HttpRequest *http)
+{
+    Str rest = http_header(http, "If-None-Match");
+    Str tag = STR_EMPTY;
+    while (rest.len > 0 && str_split(&rest, ',', &tag)) {
+        tag = str_trim(tag);
+        tag = str_starts(tag, STR("W/")) ? str_slice(tag, 2, tag.len) : tag;
+        if (str_eq(tag, str_from(openapi_document_tag)) || str_eq(tag, STR("*"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void get_document(ApiCall *call)
+{
+    HttpRequest *http = call->http;
+    http_response_header(http, "ETag", str_from(openapi_document_tag));
+    http_response_header(http, "Cache-Control", STR("no-cache"));
+    http_response_header(http, "Access-Control-Allow-Origin", STR("*"));
+    if (has_it(http)) {
+        http_respond(http, 304, NULL, STR_EMPTY);
+        return;
+    }
+    Str text = str_of((const char *)openapi_document, openapi_document_len);
+    http_respond_kept(http, 200, "application/openapi+json", text);
+}
+
+static const ApiRoute ROUTES[] = {
+    {"GET", "/v1/openapi.json", SCOPE_NONE, get_document, NULL, false, true},
+};
+
+// clang-format off
+static const ApiOther OTHERS[] = {
+    {"GET",  "/v1/assets/{}/{}",     "none",  NULL}, // assets/assets_public.h
+    {"GET",  "/v1/preferences/{}",   "none",  NULL}, // preferences/preferences_public.h
+    {"POST", "/v1/preferences/{}",   "none",  NULL},
+    {"GET",  "/v1/inbox",            "inbox", "limit before tab category"}, // inbox/inbox_public.h
+    {"GET",  "/v1/inbox/counts",     "inbox", NULL},
+    {"POST", "/v1/inbox/seen-all",   "inbox", NULL},
+    {"POST", "/v1/inbox/read-all",   "inbox", NULL},
+    {"POST", "/v1/inbox/archive-all","inbox", NULL},
+    {"POST", "/v1/inbox/{}/{}",      "inbox", NULL},
+    {"POST", "/v1/inbox/{}/snooze",  "inbox", NULL},
+};
+// clang-format on
+
+void openapi_api_add(Api *api)
+{
+    api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], NULL);
+    api_add_others(api, OTHERS, sizeof OTHERS / sizeof OTHERS[0]);
+}
