@@ -29,7 +29,12 @@ static const char *const scope_names[SCOPE_COUNT] = {
     [SCOPE_SUBSCRIPTIONS_READ]   = "subscriptions:read",
     [SCOPE_SUBSCRIPTIONS_WRITE]  = "subscriptions:write",
     [SCOPE_INBOX_TOKEN]          = "inbox:token",
+    [SCOPE_DEAD_READ]            = "dead:read",
+    [SCOPE_DEAD_RESEND]          = "dead:resend",
     [SCOPE_KEYS_MANAGE]          = "keys:manage",
+    [SCOPE_CONTENT_REVEAL]       = "content:reveal",
+    [SCOPE_AUDIT_READ]           = "audit:read",
+    [SCOPE_OPS_READ]             = "ops:read",
     [SCOPE_TENANTS_OPERATE]      = "tenants:operate",
 };
 
@@ -38,18 +43,31 @@ static const char *const scope_names[SCOPE_COUNT] = {
      SCOPE_BIT(SCOPE_TEMPLATES_READ) | SCOPE_BIT(SCOPE_RECIPIENTS_READ) | SCOPE_BIT(SCOPE_SUPPRESSIONS_READ) |                       \
      SCOPE_BIT(SCOPE_TRIGGERS_READ) | SCOPE_BIT(SCOPE_TENANT_READ) | SCOPE_BIT(SCOPE_SUBSCRIPTIONS_READ))
 
+#define SEND                                                                                       \
+    (SCOPE_BIT(SCOPE_NOTIFICATIONS_SEND) | SCOPE_BIT(SCOPE_NOTIFICATIONS_READ) | SCOPE_BIT(SCOPE_BATCHES_READ) |                     \
+     SCOPE_BIT(SCOPE_BATCHES_WRITE))
+#define MANAGE                                                                                     \
+    (READ_ALL | SCOPE_BIT(SCOPE_TEMPLATES_WRITE) | SCOPE_BIT(SCOPE_RECIPIENTS_WRITE) | SCOPE_BIT(SCOPE_SUPPRESSIONS_WRITE) |         \
+     SCOPE_BIT(SCOPE_TRIGGERS_WRITE) | SCOPE_BIT(SCOPE_TENANT_WRITE) | SCOPE_BIT(SCOPE_SUBSCRIPTIONS_WRITE))
+#define OWN (SCOPE_ALL | SCOPE_BIT(SCOPE_KEYS_MANAGE) | SCOPE_BIT(SCOPE_CONTENT_REVEAL) | SCOPE_BIT(SCOPE_AUDIT_READ))
+
 static const struct Set {
     const char *name;
     ScopeSet scopes;
 } sets[] = {
-    {"send", SCOPE_BIT(SCOPE_NOTIFICATIONS_SEND) | SCOPE_BIT(SCOPE_NOTIFICATIONS_READ) | SCOPE_BIT(SCOPE_BATCHES_READ) |
-                 SCOPE_BIT(SCOPE_BATCHES_WRITE)},
+    {"send", SEND},
     {"read", READ_ALL},
-    {"manage", READ_ALL | SCOPE_BIT(SCOPE_TEMPLATES_WRITE) | SCOPE_BIT(SCOPE_RECIPIENTS_WRITE) | SCOPE_BIT(SCOPE_SUPPRESSIONS_WRITE) |
-                   SCOPE_BIT(SCOPE_TRIGGERS_WRITE) | SCOPE_BIT(SCOPE_TENANT_WRITE) |
-                   SCOPE_BIT(SCOPE_SUBSCRIPTIONS_WRITE)},
+    {"manage", MANAGE},
     {"admin", SCOPE_ALL},
-    {"operator", SCOPE_ALL | SCOPE_BIT(SCOPE_KEYS_MANAGE) | SCOPE_BIT(SCOPE_TENANTS_OPERATE)},
+    {"owner", OWN},
+    {"developer", SEND | MANAGE | SCOPE_BIT(SCOPE_TEMPLATES_ACTIVATE) | SCOPE_BIT(SCOPE_INBOX_TOKEN) |
+                      SCOPE_BIT(SCOPE_DEAD_READ) | SCOPE_BIT(SCOPE_DEAD_RESEND)},
+    {"template-writer", SCOPE_BIT(SCOPE_TEMPLATES_READ) | SCOPE_BIT(SCOPE_TEMPLATES_WRITE) | SCOPE_BIT(SCOPE_TRIGGERS_READ) |
+                            SCOPE_BIT(SCOPE_TENANT_READ)},
+    {"support", READ_ALL | SCOPE_BIT(SCOPE_DEAD_READ) | SCOPE_BIT(SCOPE_RECIPIENTS_WRITE) |
+                    SCOPE_BIT(SCOPE_RECIPIENTS_REVEAL) | SCOPE_BIT(SCOPE_SUPPRESSIONS_WRITE)},
+    {"viewer", READ_ALL | SCOPE_BIT(SCOPE_DEAD_READ)},
+    {"operator", OWN | SCOPE_BIT(SCOPE_OPS_READ) | SCOPE_BIT(SCOPE_TENANTS_OPERATE)},
 };
 // clang-format on
 enum { SET_COUNT = sizeof sets / sizeof sets[0] };

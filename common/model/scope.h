@@ -32,9 +32,14 @@ typedef enum Scope {
     SCOPE_TENANT_WRITE,
     SCOPE_SUBSCRIPTIONS_READ,  // webhook endpoints and what was delivered to them
     SCOPE_SUBSCRIPTIONS_WRITE, // where the tenant's events go
-    SCOPE_INBOX_TOKEN, // tokens with which a recipient's client reads an inbox
+    SCOPE_INBOX_TOKEN,         // tokens with which a recipient's client reads an inbox
+    SCOPE_DEAD_READ,           // dead letters
+    SCOPE_DEAD_RESEND,         // sent again, or given up
     // Named by themselves only: neither `admin` nor a key without names has them.
     SCOPE_KEYS_MANAGE,     // of keys that may no more than this one
+    SCOPE_CONTENT_REVEAL,  // what was sent to a recipient, unsealed
+    SCOPE_AUDIT_READ,      // who wrote what, and who was shown what
+    SCOPE_OPS_READ,        // streams, consumers and processes, which all tenants share
     SCOPE_TENANTS_OPERATE, // the operator: any tenant, and what only the operator sets; of a key of
                            // tenant `platform` only (auth.h)
     SCOPE_COUNT,
@@ -46,7 +51,8 @@ typedef uint32_t ScopeSet;
 #define SCOPE_ALL (SCOPE_BIT(SCOPE_KEYS_MANAGE) - 2) // `admin`: what a tenant does with its own
 
 const char *scope_name(Scope scope); // "recipients:reveal"
-// A scope's name or a set's (send, read, manage, admin, operator); 0: neither.
+// A scope's name or a set's: by what it is for (send, read, manage, admin, operator) or by whom
+// (owner, developer, template-writer, support, viewer). 0: neither.
 ScopeSet scope_set_from_name(Str name);
 // What all the names together grant; no names: SCOPE_ALL.
 ScopeSet scope_set_from_names(char *const *names, size_t count);

@@ -414,7 +414,8 @@ const Command commands[] = {
      "  request of a sample is built, not sent. slack, discord and teams have no secret.", cmd_channel_test, NULL},
     {"apikey create", "", 0, 0, "name= scopes= expires= tenant= json",
      "create an API key of the tenant; the key is shown once and stored hashed\n"
-     "  --scopes LIST    with commas: send, read, manage, admin (default), or single ones such as recipients:reveal;\n"
+     "  --scopes LIST    with commas: send, read, manage, admin (default), a role (owner, developer, template-writer,\n"
+     "                   support, viewer), or single ones such as recipients:reveal;\n"
      "                   keys:manage and, of tenant platform, operator must be named\n"
      "  --expires TIME   RFC 3339, or a span from now such as 90d (default: never)\n"
      "  --name TEXT, --tenant TENANT", cmd_apikey_create, NULL},
