@@ -279,6 +279,22 @@ static bool check_tenant(ApiCall *call)
     return true;
 }
 
+// A key that is bound to addresses: only who has its secret learns that.
+static bool check_address(const Api *api, ApiCall *call, const AuthCaller *caller)
+{
+    if (caller->from == NULL || http_ranges_have(caller->from, &call->http->client)) {
+        return true;
+    }
+    char address[HTTP_ADDRESS_TEXT_SIZE];
+    http_address_format(&call->http->client, address);
+    metric_add(api->metrics->refused[REFUSED_SCOPE], 1);
+    http_problem(
+        call->http, 403, "address-not-allowed", "The API key may not be used from this address",
+        NULL, "key '" STR_FMT "' is not allowed from %s; its allowed_cidrs name from where it is",
+        STR_ARG(caller->key_id), address);
+    return false;
+}
+
 static bool check_key(const Api *api, ApiCall *call)
 {
     const HttpRequest *http = call->http;
@@ -289,10 +305,17 @@ static bool check_key(const Api *api, ApiCall *call)
         refuse_key(api, call, verdict);
         return false;
     }
+    if (!check_address(api, call, &caller)) {
+        return false;
+    }
     http_request_known(call->http);
+    if (api->usage != NULL) {
+        key_usage_note(api->usage, str_from(caller.tenant), caller.key_id, http->received_at_us);
+    }
     memcpy(call->tenant, caller.tenant, TENANT_SIZE);
     call->key_id = caller.key_id;
     call->scopes = caller.scopes;
+    call->expires_at_us = caller.expires_at_us;
     call->operates = (caller.scopes & SCOPE_BIT(SCOPE_TENANTS_OPERATE)) != 0;
     return check_tenant(call);
 }
@@ -324,7 +347,7 @@ static bool check_caller(const Api *api, ApiCall *call, const ApiRoute *route)
         api_answer_standing(call, standing);
         return false;
     }
-    return api_need_scope(call, route->scope);
+    return route->scope == SCOPE_NONE || api_need_scope(call, route->scope);
 }
 
 // A compressed body would be answered as invalid JSON.
@@ -472,7 +495,8 @@ void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx)
 {
     assert(api->set_count < API_ROUTE_SETS_MAX);
     for (size_t i = 0; i < count; i++) {
-        assert((routes[i].scope == SCOPE_NONE) == routes[i].open);
+        bool scopeless = routes[i].open || strcmp(routes[i].path, API_ANY_CALLER) == 0;
+        assert((routes[i].scope == SCOPE_NONE) == scopeless);
         assert(count_names(routes[i].query) < API_ARGUMENTS_MAX);
     }
     api->sets[api->set_count++] = (ApiRoutes){routes, count, ctx};

@@ -13,10 +13,14 @@
 #include "common/api/api_metrics.h"
 #include "common/api/auth.h"
 #include "common/api/faults.h"
+#include "common/api/key_usage.h"
 #include "common/api/page_cursor.h"
 #include "common/http/server.h"
 #include "common/request/catalog.h"
 #include "common/request/request.h"
+
+// The one route that any valid key may call, whatever its scopes: it shows them.
+#define API_ANY_CALLER "/v1/me"
 
 enum { API_PARAMS_MAX = 3, API_ROUTE_SETS_MAX = 64, API_ARGUMENTS_MAX = 16, API_OTHERS_MAX = 32 };
 
@@ -32,6 +36,7 @@ typedef struct ApiCall {
     Str key_id;                 // of the API key that was shown
     ScopeSet scopes;            // what it may
     bool operates;              // it is an operator's key
+    int64_t expires_at_us;      // when it ends; 0: never
     Str params[API_PARAMS_MAX]; // what stands in the place of each {}
 } ApiCall;
 
@@ -41,7 +46,7 @@ typedef void (*ApiHandler)(ApiCall *call);
 typedef struct ApiRoute {
     const char *method;
     const char *path; // "/v1/recipients/{}/preferences": {} is one segment, never empty
-    Scope scope;      // what the key must have; no route is without, but for an open one
+    Scope scope;      // what the key must have; no route is without, but an open one and API_ANY_CALLER's
     ApiHandler handle;
     const char *query; // the query parameters that it takes, "limit cursor status"; NULL: none
     bool conditional;  // it reads If-Match and If-None-Match (precondition.h); other writes refuse
@@ -70,6 +75,7 @@ typedef struct Api {
     // NULL: requests are taken; else why not ("configuration is being read").
     const char *(*unready)(void *ctx);
     void *unready_ctx;
+    KeyUsage *usage; // NULL: not kept
     PageKeys page_keys;
     Faults faults; // of all calls
     ApiRoutes sets[API_ROUTE_SETS_MAX];

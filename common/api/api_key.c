@@ -110,6 +110,13 @@ json_t *api_key_json(const ApiKey *key, int64_t now_us)
     }
     add_time(json, "created_at", key->created_at_us);
     (void)json_object_set_new(json, "scopes", scopes);
+    if (key->n_allowed_cidrs > 0) {
+        json_t *from = json_array();
+        for (size_t i = 0; i < key->n_allowed_cidrs; i++) {
+            (void)json_array_append_new(from, json_string(key->allowed_cidrs[i]));
+        }
+        (void)json_object_set_new(json, "allowed_cidrs", from);
+    }
     add_time(json, "expires_at", key->expires_at_us);
     add_time(json, "revoked_at", key->revoked_at_us);
     add_text(json, "rotated_from", key->rotated_from);
@@ -140,6 +147,8 @@ void api_key_succeed(const ApiKey *old, int64_t now_us, ApiKey *ret)
     ret->rotated_from = old->key_id;
     ret->scopes = old->n_scopes > 0 ? old->scopes : everything;
     ret->n_scopes = old->n_scopes > 0 ? old->n_scopes : 1;
+    ret->allowed_cidrs = old->allowed_cidrs;
+    ret->n_allowed_cidrs = old->n_allowed_cidrs;
     if (old->expires_at_us != 0) {
         ret->expires_at_us = now_us + (old->expires_at_us - old->created_at_us);
     }
@@ -185,6 +194,29 @@ static bool take_scopes(ApiBody *body, ApiKey *key)
            api_body_fail(body, "scopes", "only a key of tenant 'platform' is an operator's");
 }
 
+// An empty list takes an old key's away.
+static void take_ranges(ApiBody *body, ApiKey *key)
+{
+    json_t *list = NULL;
+    if (!api_read_array(body, "allowed_cidrs", API_KEY_CIDRS_MAX, &list) || list == NULL) {
+        return;
+    }
+    key->allowed_cidrs = arena_array(body->arena, API_KEY_CIDRS_MAX, sizeof *key->allowed_cidrs);
+    key->n_allowed_cidrs = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        HttpProxies one;
+        Error err;
+        Str text = str_from(json_string_value(json_array_get(list, i)));
+        if (!http_proxies_parse(text, &one, &err) || one.count != 1) {
+            (void)api_body_fail(
+                body, arena_printf(body->arena, "allowed_cidrs[%zu]", i),
+                "neither an address nor a range such as 10.0.0.0/8");
+            continue;
+        }
+        key->allowed_cidrs[key->n_allowed_cidrs++] = arena_cstr(body->arena, str_trim(text));
+    }
+}
+
 static bool take_expiry(ApiBody *body, ApiKey *key)
 {
     return api_read_time(body, "expires_at", &key->expires_at_us) &&
@@ -196,5 +228,6 @@ bool api_key_take_body(ApiBody *body, ApiKey *key)
 {
     (void)take_name(body, key);
     (void)take_scopes(body, key);
+    take_ranges(body, key);
     return take_expiry(body, key);
 }

@@ -13,6 +13,7 @@
 enum {
     API_KEY_NAME_MAX = 128, // bytes
     API_KEY_SCOPES_MAX = 32,
+    API_KEY_CIDRS_MAX = 16,
 };
 
 // A new id and secret: fills in key_id and secret_hash, both in the arena, and returns the whole
@@ -34,6 +35,7 @@ json_t *api_key_json(const Stentor__V1__ApiKey *key, int64_t now_us);
 bool api_key_end(Stentor__V1__ApiKey *key, int64_t at_us, int64_t now_us);
 // The key in the place of `old`: the same name and scopes, for as long as the old one was made for.
 void api_key_succeed(const Stentor__V1__ApiKey *old, int64_t now_us, Stentor__V1__ApiKey *ret);
-// `name`, `scopes` and `expires_at` of a body into the key; what it does not name stays. A key
-// without any scopes is a fault. false: the expiry is wrong; other faults are the body's.
+// `name`, `scopes`, `allowed_cidrs` and `expires_at` of a body into the key; what it does not name
+// stays. A key without any scopes is a fault. false: the expiry is wrong; other faults are the
+// body's.
 bool api_key_take_body(ApiBody *body, Stentor__V1__ApiKey *key);

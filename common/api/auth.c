@@ -20,7 +20,15 @@ typedef struct KeyEntry {
     bool revoked;          // whatever the clock says
     int64_t expires_at_us; // 0: never
     ScopeSet scopes;
+    HttpProxies *from; // NULL: anywhere
 } KeyEntry;
+
+static void free_entry(void *value)
+{
+    KeyEntry *entry = value;
+    free(entry->from);
+    free(entry);
+}
 
 struct Auth {
     Map *keys;       // key id -> KeyEntry
@@ -30,7 +38,7 @@ struct Auth {
 Auth *auth_new(void)
 {
     Auth *auth = xcalloc(1, sizeof *auth);
-    auth->keys = map_new(free);
+    auth->keys = map_new(free_entry);
     random_bytes(auth->no_key.hash, sizeof auth->no_key.hash);
     return auth;
 }
@@ -57,6 +65,24 @@ ScopeSet auth_scopes(const Stentor__V1__ApiKey *key)
     return platform ? scopes : scopes & ~SCOPE_BIT(SCOPE_TENANTS_OPERATE);
 }
 
+// A key whose ranges cannot be read is none: it would be allowed from anywhere.
+static bool take_ranges(const Stentor__V1__ApiKey *event, HttpProxies **ret, Error *err)
+{
+    HttpProxies *all = event->n_allowed_cidrs > 0 ? xcalloc(1, sizeof *all) : NULL;
+    for (size_t i = 0; i < event->n_allowed_cidrs; i++) {
+        HttpProxies one;
+        bool good = http_proxies_parse(str_from(event->allowed_cidrs[i]), &one, err);
+        if (!good || one.count != 1 || all->count == HTTP_PROXIES_MAX) {
+            free(all);
+            return error_set(
+                err, ERROR_PERMANENT, "the API key's allowed_cidrs cannot be read: item %zu", i);
+        }
+        all->ranges[all->count++] = one.ranges[0];
+    }
+    *ret = all;
+    return true;
+}
+
 static bool put_key(Auth *auth, Str tenant, const Stentor__V1__ApiKey *event, Error *err)
 {
     Str key_id = bare_id(str_from(event->key_id));
@@ -72,7 +98,12 @@ static bool put_key(Auth *auth, Str tenant, const Stentor__V1__ApiKey *event, Er
             err, ERROR_PERMANENT, "key id '%.40s' belongs to tenant '%s' already", event->key_id,
             before->tenant);
     }
+    HttpProxies *from = NULL;
+    if (!take_ranges(event, &from, err)) {
+        return false;
+    }
     KeyEntry *entry = xcalloc(1, sizeof *entry);
+    entry->from = from;
     memcpy(entry->hash, event->secret_hash.data, SHA256_LEN);
     (void)str_to_c(tenant, entry->tenant, sizeof entry->tenant);
     entry->revoked_at_us = event->revoked_at_us;
@@ -132,5 +163,7 @@ AuthVerdict auth_check(const Auth *auth, Str authorization, int64_t now_us, Auth
     memcpy(ret->tenant, entry->tenant, TENANT_SIZE);
     ret->key_id = key_id;
     ret->scopes = entry->scopes;
+    ret->expires_at_us = entry->expires_at_us;
+    ret->from = entry->from;
     return AUTH_OK;
 }

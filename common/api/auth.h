@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/base/str.h"
+#include "common/http/client_address.h"
 #include "common/model/scope.h"
 #include "stentor/v1/config.pb-c.h"
 
@@ -28,6 +29,8 @@ typedef struct AuthCaller {
     char tenant[TENANT_SIZE]; // the key's
     Str key_id;               // a part of the header's value
     ScopeSet scopes;
+    int64_t expires_at_us;   // 0: never
+    const HttpProxies *from; // the ranges that it may be used from; NULL: anywhere
 } AuthCaller;
 
 // What a stored key may.

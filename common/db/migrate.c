@@ -18,7 +18,7 @@
 
 const char *const migrate_schemas[] = {
     "stentor", "keys",       "ingest", "dispatcher", "archive",  "archiver", "digest_flusher",
-    "people",  "order_saga", "feed",   "erasure",    "webhooks", NULL};
+    "people",  "order_saga", "feed",   "erasure",    "webhooks", "gateway", NULL};
 
 enum {
     FILE_MAX_BYTES = 4 * 1024 * 1024,

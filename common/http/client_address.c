@@ -107,6 +107,34 @@ bool http_proxies_has(const HttpProxies *proxies, const HttpAddress *address)
     return false;
 }
 
+bool http_ranges_have(const HttpProxies *ranges, const HttpAddress *address)
+{
+    bool found = false;
+    for (size_t i = 0; i < ranges->count; i++) {
+        found |= same_bits(ranges->ranges[i].address.bytes, address->bytes, ranges->ranges[i].bits);
+    }
+    return found;
+}
+
+bool http_address_is_loopback(const HttpAddress *address)
+{
+    static const uint8_t V6[16] = {[15] = 1};
+    return memcmp(address->bytes, V6, sizeof V6) == 0 ||
+           (memcmp(address->bytes, V4_PREFIX, sizeof V4_PREFIX) == 0 &&
+            address->bytes[sizeof V4_PREFIX] == 127);
+}
+
+void http_address_format(const HttpAddress *address, char out[HTTP_ADDRESS_TEXT_SIZE])
+{
+    static const uint8_t NONE[16] = {0};
+    bool v4 = memcmp(address->bytes, V4_PREFIX, sizeof V4_PREFIX) == 0;
+    const void *bytes = v4 ? address->bytes + sizeof V4_PREFIX : address->bytes;
+    if (memcmp(address->bytes, NONE, sizeof NONE) == 0 ||
+        inet_ntop(v4 ? AF_INET : AF_INET6, bytes, out, HTTP_ADDRESS_TEXT_SIZE) == NULL) {
+        memcpy(out, "-", 2);
+    }
+}
+
 bool http_client_of(const HttpProxies *proxies, Str forwarded, HttpAddress *at)
 {
     while (forwarded.len > 0) {

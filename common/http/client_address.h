@@ -10,6 +10,8 @@
 
 enum { HTTP_PROXIES_MAX = 64 };
 
+enum { HTTP_ADDRESS_TEXT_SIZE = 48 };
+
 typedef struct HttpAddress {
     uint8_t bytes[16]; // IPv4 as ::ffff:a.b.c.d
 } HttpAddress;
@@ -24,6 +26,11 @@ typedef struct HttpProxies {
 
 // "10.0.0.0/8, 192.0.2.7, ::1"; empty: none. ERROR_CONFIG names the item.
 bool http_proxies_parse(Str list, HttpProxies *ret, Error *err);
+// "192.0.2.7", "2001:db8::1"; "-" where there is none (all zero).
+void http_address_format(const HttpAddress *address, char out[HTTP_ADDRESS_TEXT_SIZE]);
+// The same for ranges that are no proxies': every one is looked at, whichever fits.
+bool http_ranges_have(const HttpProxies *ranges, const HttpAddress *address);
+bool http_address_is_loopback(const HttpAddress *address);
 bool http_proxies_has(const HttpProxies *proxies, const HttpAddress *address);
 // One value of X-Forwarded-For, the last header first: goes on from *at (the peer at first) to the
 // left. true: *at is the client, or the last trusted hop where an item is no address.

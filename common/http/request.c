@@ -223,7 +223,9 @@ static const HttpRefusal *check_head(Request *request, const HttpHead *head, Htt
     if (!str_starts(request->shown.path, STR("/")) && !str_eq(request->shown.path, STR("*"))) {
         return &NOT_A_PATH;
     }
-    return connection_find_client(request->connection, fields, list.count) ? NULL : &NO_PLACE;
+    bool placed = connection_find_client(request->connection, fields, list.count);
+    request->shown.client = request->connection->client;
+    return placed ? NULL : &NO_PLACE;
 }
 
 // ---- what was escaped ----

@@ -12,6 +12,7 @@
 #include "common/base/buf.h"
 #include "common/base/error.h"
 #include "common/base/id.h"
+#include "common/http/client_address.h"
 
 enum { HTTP_RESPONSE_HEADERS_MAX = 16, HTTP_ERRORS_MAX = 32 };
 
@@ -35,7 +36,9 @@ typedef struct HttpRequest {
     Str body;
     Arena *arena; // lives until the answer is sent
     int64_t received_at_us;
-    size_t body_max;      // the server's; admit may lower it, and raise it up to that again. Beyond it 413
+    HttpAddress client; // whose it is; behind a trusted proxy whom that names
+    size_t
+        body_max; // the server's; admit may lower it, and raise it up to that again. Beyond it 413
     void *admitted;       // whatever admit leaves for the handler; NULL at first
     char id[ID_SIZE];     // "req_" and a ULID; every answer has it as Stentor-Request-Id
     const char *instance; // what its problem is called where it was noted (RFC 9457); NULL: the id

@@ -89,6 +89,9 @@ static const DataPlace rows[] = {
     {"webhooks.budget",     PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
     {"webhooks.categories", PLACE_SOURCE,      "", PERSON_NONE, "", ""},
 
+    // ---- gateway ----
+    {"gateway.key_usage", PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
+
     // ---- orders ----
     {"order_saga.order_state",    PLACE_SOURCE, "EVENTS", PERSON_SEALED, BY_KEY, "units"},
     {"order_saga.order_archive",  PLACE_SOURCE, "EVENTS", PERSON_SEALED, BY_KEY, "units"},

@@ -412,20 +412,21 @@ const Command commands[] = {
      "  It reads the secret where the command runs: run it on a dispatcher's host, as its user. apns and\n"
      "  webpush have no such call: their key is read and signs. Of a vendor by definition the\n"
      "  request of a sample is built, not sent. slack, discord and teams have no secret.", cmd_channel_test, NULL},
-    {"apikey create", "", 0, 0, "name= scopes= expires= tenant= json",
+    {"apikey create", "", 0, 0, "name= scopes= expires= allow-from= tenant= json",
      "create an API key of the tenant; the key is shown once and stored hashed\n"
      "  --scopes LIST    with commas: send, read, manage, admin (default), a role (owner, developer, template-writer,\n"
      "                   support, viewer), or single ones such as recipients:reveal;\n"
      "                   keys:manage and, of tenant platform, operator must be named\n"
      "  --expires TIME   RFC 3339, or a span from now such as 90d (default: never)\n"
+     "  --allow-from LIST   addresses and ranges that it may be used from, such as 10.0.0.0/8,192.0.2.7 (default: any)\n"
      "  --name TEXT, --tenant TENANT", cmd_apikey_create, NULL},
     {"apikey list", "", 0, 0, "all tenant= json",
      "list the API keys of the tenant, without their secrets\n"
      "  --all            revoked and expired ones too\n  --tenant TENANT  another tenant's", cmd_apikey_list, NULL},
-    {"apikey rotate", "ID", 1, 1, "grace= name= scopes= expires= tenant= json",
+    {"apikey rotate", "ID", 1, 1, "grace= name= scopes= expires= allow-from= tenant= json",
      "replace an API key; the old one stays in force for a while\n"
      "  --grace SPAN     how long: 0s, 30m, 24h (default), 7d\n"
-     "  --scopes LIST, --name TEXT   default: those of the old key\n"
+     "  --scopes LIST, --name TEXT, --allow-from LIST   default: those of the old key\n"
      "  --expires TIME   default: after the same time as the old key\n"
      "  --tenant TENANT  another tenant's", cmd_apikey_rotate, NULL},
     {"apikey revoke", "ID", 1, 1, "tenant= json", "end an API key now: every replica refuses it within a second\n  --tenant TENANT   another tenant's", cmd_apikey_revoke, NULL},

@@ -11,6 +11,7 @@
 #include "common/render/public_url.h"
 #include "common/service/http_rows.h"
 #include "common/service/storage_rows.h"
+#include "services/gateway/access/access_api.h"
 #include "services/gateway/assets/assets_api.h"
 #include "services/gateway/assets/assets_public.h"
 #include "services/gateway/attachments/attachments_api.h"
@@ -88,6 +89,8 @@ typedef struct Gateway {
     TenantApi *tenants;
     TenantEvents *tenant_events;
     ApiKeysApi *api_keys;
+    KeyUsage *key_usage;
+    AccessApi access;
     InboundKeysApi inbound_keys;
     RepliesApi replies;
     ReplyReleases *reply_releases;
@@ -237,6 +240,7 @@ static void on_timer_tick(uv_timer_t *timer)
     Gateway *g = timer->data;
     suppressions_list_tick(&g->suppressions);
     attachments_tick(&g->attachments, uv_now(timer->loop));
+    key_usage_tick(g->key_usage, uv_now(timer->loop));
     advance_stop(g);
 }
 
@@ -244,6 +248,7 @@ static void begin_stop(void *state)
 {
     Gateway *g = state;
     g->phase = PHASE_DRAINING;
+    key_usage_flush(g->key_usage);
     g->closing = 5;
     reply_releases_stop(g->reply_releases, on_part_closed, g);
     feed_projector_stop(g->feed, on_part_closed, g);
@@ -278,6 +283,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
         .metrics = &g->metrics,
         .unready = unready,
         .unready_ctx = g,
+        .usage = g->key_usage,
     };
     page_keys_derive(service_master_key(g->service), &g->api.page_keys);
     g->people =
@@ -314,7 +320,9 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     resolvers_api_add(&g->api, &g->resolvers);
     g->tenants = tenant_api_new(bus);
     tenant_api_add(&g->api, g->tenants);
-    g->api_keys = api_keys_api_new(bus, g->configured.auth, g->configured.catalog);
+    g->api_keys = api_keys_api_new(
+        bus, g->configured.auth, g->configured.catalog,
+        &(KeyLastUse){service_pool(g->service), g->key_usage});
     api_keys_api_add(&g->api, g->api_keys);
     g->inbound_keys = (InboundKeysApi){bus, service_master_key(g->service)};
     inbound_keys_api_add(&g->api, &g->inbound_keys);
@@ -324,6 +332,8 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     mail_domains_api_add(&g->api, g->mail_domains);
     vendors_api_add(&g->api, &g->vendors);
     subscriptions_api_add(&g->api, &g->subscriptions);
+    g->access = (AccessApi){service_pool(g->service)};
+    access_api_add(&g->api, &g->access);
     build_files(g, o);
     openapi_api_add(&g->api);
 }
@@ -401,6 +411,7 @@ static void build_parts(Gateway *g, const TenantMembers *members)
     g->keyring = keyring_new(pool, service_master_key(g->service), &(KeyringOptions){0});
     g->wait = people_wait_new(pool);
     g->audit = audit_log_new(bus);
+    g->key_usage = key_usage_new(pool);
     g->reply_releases = reply_releases_new(
         bus, g->audit, service_master_key(g->service), service_metrics(g->service));
     g->tenant_events = tenant_events_new(
@@ -570,6 +581,7 @@ static void free_gateway(void *state)
     inbox_duties_free(g->duties);
     tenant_api_free(g->tenants);
     api_keys_api_free(g->api_keys);
+    key_usage_free(g->key_usage);
     mail_domains_api_free(g->mail_domains);
     keyring_free(g->keyring);
     configured_done(&g->configured);

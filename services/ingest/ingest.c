@@ -79,6 +79,7 @@ typedef struct Ingest {
     People *people;
     BatchRunner *batch_runner;
     BatchesApi batches;
+    KeyUsage *key_usage;
     Cleanup *cleanup;
     KeyWork *key_work;
     char keep[32];
@@ -307,6 +308,7 @@ static void begin_stop(void *state)
 {
     Ingest *in = state;
     in->phase = PHASE_DRAINING;
+    key_usage_flush(in->key_usage);
     in->closing = 3;
     event_intake_stop(in->intake, on_part_closed, in);
     http_server_stop(in->server, on_part_closed, in);
@@ -330,6 +332,7 @@ static void turn(Ingest *in)
         batch_runner_tick(in->batch_runner);
         accept_tick(in->accept);
         row_publisher_tick(in->publisher);
+        key_usage_tick(in->key_usage, uv_now(service_loop(in->service)));
     }
     if (in->phase == PHASE_RUNNING && row_publisher_take_left(in->publisher)) {
         sweep_now(in->sweep);
@@ -377,6 +380,7 @@ static void build_api(Ingest *in)
         .metrics = &in->metrics.api,
         .unready = unready,
         .unready_ctx = in,
+        .usage = in->key_usage,
     };
     page_keys_derive(service_master_key(in->service), &in->api.page_keys);
     in->notifications = (NotificationsApi){
@@ -433,6 +437,7 @@ static void build_parts(Ingest *in)
     Bus *bus = service_bus(service);
     DbPool *pool = service_pool(service);
     configured_init(&in->configured, bus, service_metrics(service), "ingest");
+    in->key_usage = key_usage_new(pool);
     in->keyring = keyring_new(pool, service_master_key(service), &(KeyringOptions){0});
     in->event_keys = event_keys_new(service_master_key(service));
     in->publisher = row_publisher_new(bus, pool, &in->metrics);
@@ -539,6 +544,7 @@ static void free_ingest(void *state)
     keyring_free(in->keyring);
     event_keys_free(in->event_keys);
     fair_share_free(in->share);
+    key_usage_free(in->key_usage);
     configured_done(&in->configured);
     free(in);
 }

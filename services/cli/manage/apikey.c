@@ -76,6 +76,24 @@ static bool read_name(const Cli *cli, Error *err)
                (int)API_KEY_NAME_MAX);
 }
 
+// "10.0.0.0/8,192.0.2.7"; the gateway checks each.
+static void read_ranges(const Cli *cli, json_t *body)
+{
+    const char *text = args_flag(&cli->args, "allow-from");
+    Str rest = str_from(text), item = STR_EMPTY;
+    json_t *list = json_array();
+    while (str_split(&rest, ',', &item)) {
+        item = str_trim(item);
+        if (item.len > 0) {
+            (void)json_array_append_new(list, json_stringn(item.ptr, item.len));
+        }
+    }
+    if (text != NULL) {
+        (void)json_object_set(body, "allowed_cidrs", list);
+    }
+    json_decref(list);
+}
+
 // What the flags say of a new key; NULL: *err. New reference.
 static json_t *read_flags(Cli *cli, const char *default_scope, Error *err)
 {
@@ -101,6 +119,7 @@ static json_t *read_flags(Cli *cli, const char *default_scope, Error *err)
     if (json_array_size(scopes) > 0) {
         (void)json_object_set(body, "scopes", scopes);
     }
+    read_ranges(cli, body);
     json_decref(scopes);
     return body;
 }
@@ -237,6 +256,13 @@ static int by_age(const void *a, const void *b)
         api_client_text(*(const json_t *const *)b, "created_at", ""));
 }
 
+// Without the member the gateway does not know it: Postgres is away.
+static const char *last_use_text(const json_t *key)
+{
+    const char *never = json_is_null(json_object_get(key, "last_used_at")) ? "never" : "?";
+    return api_client_text(key, "last_used_at", never);
+}
+
 static void print_row(Cli *cli, const json_t *key)
 {
     const char *revoked = api_client_text(key, "revoked_at", NULL);
@@ -244,9 +270,10 @@ static void print_row(Cli *cli, const json_t *key)
     bool ends_first = revoked != NULL && (expires == NULL || strcmp(revoked, expires) < 0);
     const char *until = ends_first ? revoked : expires;
     printf(
-        "%-16s  %-8s %-20.19s %-20.19s %-24s %s\n", api_client_text(key, "key_id", ""),
+        "%-16s  %-8s %-20.19s %-20.19s %-20.19s %-24s %s\n", api_client_text(key, "key_id", ""),
         api_client_text(key, "state", ""), api_client_text(key, "created_at", "-"),
-        until != NULL ? until : "-", scopes_text(cli, key), api_client_text(key, "name", ""));
+        until != NULL ? until : "-", last_use_text(key), scopes_text(cli, key),
+        api_client_text(key, "name", ""));
 }
 
 static void print_keys(Cli *cli, const json_t *list)
@@ -262,8 +289,8 @@ static void print_keys(Cli *cli, const json_t *list)
         cli_note_empty(cli, "API key in force");
     } else if (!cli->json) {
         printf(
-            "%-16s  %-8s %-20s %-20s %-24s %s\n", "KEY ID", "STATE", "CREATED", "UNTIL", "SCOPES",
-            "NAME");
+            "%-16s  %-8s %-20s %-20s %-20s %-24s %s\n", "KEY ID", "STATE", "CREATED", "UNTIL",
+            "LAST USED", "SCOPES", "NAME");
     }
     for (size_t i = 0; i < count; i++) {
         if (cli->json) {

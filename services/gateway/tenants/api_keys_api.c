@@ -34,6 +34,7 @@ struct ApiKeysApi {
     Bus *bus;
     Auth *auth;
     const Catalog *catalog;
+    KeyLastUse last;
     Map *entries; // "<tenant>/<key id>" -> Entry
 };
 
@@ -59,12 +60,13 @@ struct KeyCall {
     void (*change)(KeyCall *call); // with the old one
 };
 
-ApiKeysApi *api_keys_api_new(Bus *bus, Auth *auth, const Catalog *catalog)
+ApiKeysApi *api_keys_api_new(Bus *bus, Auth *auth, const Catalog *catalog, const KeyLastUse *last)
 {
     ApiKeysApi *keys = xcalloc(1, sizeof *keys);
     keys->bus = bus;
     keys->auth = auth;
     keys->catalog = catalog;
+    keys->last = *last;
     keys->entries = map_new(free);
     return keys;
 }
@@ -254,22 +256,53 @@ static void on_revoked(void *ctx, const Error *err, Str payload, uint64_t sequen
 
 // ---- the body ----
 
-// Of the key that the caller showed; 0: it never ends.
-static int64_t end_of_caller(const ApiCall *call)
+// The key that the caller showed; NULL: it is not known here yet, or any more.
+static const ApiKey *key_of_caller(const ApiCall *call)
 {
     char path[PATH_MAX_BYTES];
     const ApiKeysApi *keys = call->ctx;
     Str tenant = call->operates ? AUTH_PLATFORM : str_from(call->tenant);
     const Entry *entry = map_get(keys->entries, path_of(path, tenant, call->key_id));
-    const ApiKey *key = entry != NULL ? unpack(entry, call->http->arena) : NULL;
-    return key != NULL ? key->expires_at_us : 0;
+    return entry != NULL ? unpack(entry, call->http->arena) : NULL;
+}
+
+static bool has_range(const ApiKey *key, const char *range)
+{
+    for (size_t i = 0; i < key->n_allowed_cidrs; i++) {
+        if (strcmp(key->allowed_cidrs[i], range) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// A key that is bound to addresses makes none for others.
+static bool check_ranges(ApiBody *body, KeyCall *call)
+{
+    const ApiKey *own = key_of_caller(call->base);
+    if (own == NULL || own->n_allowed_cidrs == 0) {
+        return true;
+    }
+    if (call->made.n_allowed_cidrs == 0) {
+        call->made.allowed_cidrs = own->allowed_cidrs;
+        call->made.n_allowed_cidrs = own->n_allowed_cidrs;
+    }
+    for (size_t i = 0; i < call->made.n_allowed_cidrs; i++) {
+        if (!has_range(own, call->made.allowed_cidrs[i])) {
+            return api_body_fail(
+                body, arena_printf(body->arena, "allowed_cidrs[%zu]", i),
+                "the key that you use is bound to addresses: name ranges of its own list only");
+        }
+    }
+    return true;
 }
 
 // A key that ends makes none that outlives it.
 static bool check_end(ApiBody *body, const KeyCall *call)
 {
     char until[CLOCK_RFC3339_SIZE];
-    int64_t end_us = end_of_caller(call->base);
+    const ApiKey *own = key_of_caller(call->base);
+    int64_t end_us = own != NULL ? own->expires_at_us : 0;
     int64_t made_us = call->made.expires_at_us;
     if (end_us == 0 || (made_us != 0 && made_us <= end_us)) {
         return true;
@@ -282,6 +315,7 @@ static bool check_end(ApiBody *body, const KeyCall *call)
 static bool take_key(ApiBody *body, KeyCall *call)
 {
     (void)(api_key_take_body(body, &call->made) && check_end(body, call));
+    (void)check_ranges(body, call);
     if (call->old != NULL) {
         (void)api_read_int(body, "overlap_seconds", 0, OVERLAP_MAX_S, &call->overlap_s);
     }
@@ -406,12 +440,23 @@ static void revoke_key(ApiCall *base)
     change_old(base, revoke);
 }
 
+static void on_key_shown(ApiCall *call, json_t *keys, void *ctx)
+{
+    (void)ctx;
+    json_t *key = json_incref(json_array_get(keys, 0));
+    json_decref(keys);
+    api_answer_json(call, 200, key);
+}
+
 static void get_key(ApiCall *base)
 {
     uint64_t sequence = 0;
+    const ApiKeysApi *keys = base->ctx;
     const ApiKey *key = find_key(base, &sequence);
     if (key != NULL) {
-        answer_key(base, key, sequence);
+        json_t *list = json_pack("[o]", api_key_json(key, base->http->received_at_us));
+        precondition_tag(base, sequence);
+        key_last_use_add(&keys->last, base, list, on_key_shown, NULL);
     }
 }
 
@@ -446,6 +491,28 @@ static ApiKey **list_keys(const ApiCall *call, Str after, size_t *ret_count)
     return list;
 }
 
+// ctx: the last id of the page; NULL: no more follow.
+static void on_keys_shown(ApiCall *call, json_t *keys, void *ctx)
+{
+    Buf out;
+    Page page = {.limit = PAGE_LIMIT_MAX};
+    size_t at;
+    json_t *key;
+    buf_init(&out, LIST_BYTES_MAX);
+    page_begin(&out);
+    json_array_foreach(keys, at, key)
+    {
+        char *text = json_dumps(key, JSON_COMPACT);
+        page_item(&page, &out);
+        buf_cstr(&out, text);
+        free(text);
+    }
+    page_end(call, str_from(ctx), &out);
+    http_respond(call->http, 200, "application/json", buf_view(&out));
+    buf_done(&out);
+    json_decref(keys);
+}
+
 static void get_keys(ApiCall *call)
 {
     FieldError wrong;
@@ -459,22 +526,16 @@ static void get_keys(ApiCall *call)
         api_answer_field(call, &wrong);
         return;
     }
-    Buf out;
     size_t count = 0;
+    const ApiKeysApi *keys = call->ctx;
     ApiKey **list = list_keys(call, page.after, &count);
-    buf_init(&out, LIST_BYTES_MAX);
-    page_begin(&out);
-    for (size_t i = 0; i < count && page.made < page.limit; i++) {
-        json_t *json = api_key_json(list[i], call->http->received_at_us);
-        char *text = json_dumps(json, JSON_COMPACT);
-        page_item(&page, &out);
-        buf_cstr(&out, text);
-        free(text);
-        json_decref(json);
+    json_t *shown = json_array();
+    for (size_t i = 0; i < count && i < (size_t)page.limit; i++) {
+        (void)json_array_append_new(shown, api_key_json(list[i], call->http->received_at_us));
     }
-    page_end(call, page.made < count ? str_from(list[page.made - 1]->key_id) : STR_EMPTY, &out);
-    http_respond(call->http, 200, "application/json", buf_view(&out));
-    buf_done(&out);
+    bool more = json_array_size(shown) < count;
+    const char *next = more ? list[json_array_size(shown) - 1]->key_id : NULL;
+    key_last_use_add(&keys->last, call, shown, on_keys_shown, (void *)(uintptr_t)next);
 }
 
 static const ApiRoute ROUTES[] = {

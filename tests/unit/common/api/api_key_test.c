@@ -79,14 +79,17 @@ static void every_wrong_field_of_a_body_is_named(void **state)
     Arena *arena = arena_new(0);
     stentor__v1__api_key__init(&key);
     Str text = STR("{\"name\": \"a\\nb\", \"scopes\": [\"send\", \"fly\", 5], "
+                   "\"allowed_cidrs\": [\"10.0.0.0/8\", \"10.0.0.0/33\", \"\", \"::1,::2\"], "
                    "\"expires_at\": \"soon\", \"colour\": 1}");
     assert_true(api_body_parse(&body, text, arena));
     assert_false(api_key_take_body(&body, &key));
     assert_false(api_body_end(&body));
     assert_string_equal(body.problem.field, "name");
-    static const char *const others[] = {"scopes[1]", "scopes[2]", "expires_at", "colour"};
-    assert_int_equal(body.problem.more_count, 4);
-    for (size_t i = 0; i < 4; i++) {
+    static const char *const others[] = {
+        "scopes[1]",  "scopes[2]", "allowed_cidrs[1]", "allowed_cidrs[2]", "allowed_cidrs[3]",
+        "expires_at", "colour"};
+    assert_int_equal(body.problem.more_count, 7);
+    for (size_t i = 0; i < 7; i++) {
         assert_string_equal(body.problem.more[i].field, others[i]);
     }
     api_body_free(&body);

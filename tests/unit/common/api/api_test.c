@@ -270,6 +270,35 @@ static void assert_answer(
     }
 }
 
+static void a_key_of_other_addresses_is_refused_and_the_answer_names_from_where_it_was(void **state)
+{
+    Scene *s = *state;
+    static char elsewhere[] = "10.0.0.0/8", here[] = "127.0.0.0/8";
+    uint8_t hash[SHA256_LEN];
+    Stentor__V1__ApiKey key;
+    for (size_t i = 0; i < 2; i++) {
+        Str packed = STR_EMPTY;
+        char *from[] = {i == 0 ? elsewhere : here};
+        stentor__v1__api_key__init(&key);
+        sha256(STR("stn_k7.secret"), hash);
+        key.key_id = arena_cstr(s->arena, STR("k7"));
+        key.tenant = arena_cstr(s->arena, STR("acme"));
+        key.secret_hash = pb_data(str_of(hash, sizeof hash));
+        key.allowed_cidrs = from;
+        key.n_allowed_cidrs = 1;
+        assert_true(event_pack(&key.base, s->arena, &packed, NULL));
+        assert_true(auth_changed(s->auth, STR("acme"), STR("k7"), packed, NULL));
+        const char *answer = ask(s, "GET", "/v1/things/7", "stn_k7.secret");
+        assert_non_null(strstr(answer, i == 0 ? " 403 " : " 200 "));
+        if (i == 0) {
+            assert_non_null(strstr(answer, "address-not-allowed"));
+            assert_non_null(strstr(answer, "127.0.0.1"));
+        }
+    }
+    // Without the secret nothing is learnt of it.
+    assert_non_null(strstr(ask(s, "GET", "/v1/things/7", "stn_k7.other"), " 401 "));
+}
+
 static void a_route_is_found_by_method_and_path_with_its_segments(void **state)
 {
     Scene *s = *state;
@@ -575,6 +604,9 @@ static void finding_07_route_key_scope_and_coding_are_asked_at_the_headers(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_key_of_other_addresses_is_refused_and_the_answer_names_from_where_it_was, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(
             a_route_is_found_by_method_and_path_with_its_segments, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

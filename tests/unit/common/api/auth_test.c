@@ -175,6 +175,56 @@ static void finding_11_a_key_may_what_its_scopes_say_and_one_without_any_what_it
     assert_int_equal(scopes, 0);
 }
 
+static void put_ranges(Auth *auth, char **ranges, size_t count, bool good)
+{
+    uint8_t hash[SHA256_LEN];
+    static char id[] = "k1", tenant[] = "acme";
+    Error err = {0};
+    Arena *arena = arena_new(0);
+    Stentor__V1__ApiKey key;
+    stentor__v1__api_key__init(&key);
+    sha256(STR(GOOD_KEY), hash);
+    key.key_id = id;
+    key.tenant = tenant;
+    key.secret_hash = pb_data(str_of(hash, sizeof hash));
+    key.allowed_cidrs = ranges;
+    key.n_allowed_cidrs = count;
+    Str bytes = STR_EMPTY;
+    assert_true(event_pack(&key.base, arena, &bytes, NULL));
+    assert_int_equal(auth_changed(auth, STR("acme"), STR("k1"), bytes, &err), good);
+    arena_free(arena);
+}
+
+static bool allows(const Auth *auth, const char *address)
+{
+    AuthCaller caller = {.key_id = STR_EMPTY};
+    Error err;
+    HttpProxies one;
+    assert_int_equal(auth_check(auth, STR("Bearer " GOOD_KEY), 1000, &caller), AUTH_OK);
+    assert_true(http_proxies_parse(str_from(address), &one, &err));
+    return caller.from == NULL || http_ranges_have(caller.from, &one.ranges[0].address);
+}
+
+static void a_key_is_good_from_its_addresses_only_and_one_without_any_from_everywhere(void **state)
+{
+    (void)state;
+    static char net[] = "10.1.0.0/16", host[] = "192.0.2.7", v6[] = "2001:db8::/32";
+    static char wrong[] = "ten.one";
+    Auth *auth = auth_new();
+    put_ranges(auth, NULL, 0, true);
+    assert_true(allows(auth, "203.0.113.9"));
+    put_ranges(auth, (char *[]){net, host, v6}, 3, true);
+    assert_true(allows(auth, "10.1.255.1"));
+    assert_true(allows(auth, "192.0.2.7"));
+    assert_true(allows(auth, "2001:db8:7::1"));
+    assert_false(allows(auth, "10.2.0.1"));
+    assert_false(allows(auth, "192.0.2.8"));
+    assert_false(allows(auth, "2001:db9::1"));
+    put_ranges(auth, (char *[]){net, wrong}, 2, false); // would be allowed from anywhere else
+    assert_false(allows(auth, "10.2.0.1"));
+    auth_free(auth);
+}
+
 static ScopeSet scopes_of(const char *tenant, const char *name)
 {
     char *scopes[] = {(char *)(uintptr_t)name};
@@ -209,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_whole_right_key_is_let_in),
+        cmocka_unit_test(a_key_is_good_from_its_addresses_only_and_one_without_any_from_everywhere),
         cmocka_unit_test(only_a_key_of_the_platform_that_names_it_is_an_operators),
         cmocka_unit_test(a_key_id_is_the_same_with_and_without_its_prefix),
         cmocka_unit_test(a_revoked_or_removed_key_is_not_let_in),
