@@ -44,7 +44,8 @@ typedef struct Section {
 #define ATTEMPT_COLUMNS                                                                            \
     "a.notification_id, a.attempt_number, a.channel, a.vendor, a.vendor_message_id, a.outcome,"    \
     " a.code, a.enhanced_code, a.reply, a.started_at, a.finished_at, a.was_unknown, "              \
-    "a.retry_after_ms, a.segments, a.cost_micros, a.currency, a.calling_code, a.price_category"
+    "a.retry_after_ms, a.segments, a.cost_micros, a.currency, a.calling_code, a.price_category, "  \
+    "a.credential, a.route"
 
 #define ATTEMPTS_OF(table)                                                                         \
     "SELECT " ATTEMPT_COLUMNS " FROM " table " a WHERE a.tenant_id = $1 AND (a.created_at,"        \

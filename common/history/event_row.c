@@ -273,6 +273,8 @@ static bool read_attempt(const Stentor__V1__Attempt *event, AttemptRow *row, Err
            check_text(
                &row->enhanced_code, "attempt.enhanced_code", str_from(event->enhanced_code), err) &&
            check_text(&row->reply, "attempt.text", str_from(event->text), err) &&
+           check_text(&row->credential, "attempt.credential", str_from(event->credential), err) &&
+           check_text(&row->route, "attempt.route", str_from(event->route), err) &&
            check_time(&row->started_at_us, "attempt.started_at_us", event->started_at_us, err) &&
            check_time(&row->finished_at_us, "attempt.finished_at_us", event->finished_at_us, err) &&
            read_cost(event, &row->cost, err);

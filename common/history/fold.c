@@ -100,7 +100,9 @@ static int compare_attempts(const AttemptRow *a, const AttemptRow *b)
         {a->vendor_message_id, b->vendor_message_id},
         {a->code, b->code},
         {a->enhanced_code, b->enhanced_code},
-        {a->reply, b->reply}};
+        {a->reply, b->reply},
+        {a->credential, b->credential},
+        {a->route, b->route}};
     int order = 0;
     for (size_t i = 0; order == 0 && i < sizeof(texts) / sizeof(texts[0]); i++) {
         order = str_cmp(texts[i][0], texts[i][1]);

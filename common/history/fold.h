@@ -83,6 +83,8 @@ struct AttemptRow {
     Str enhanced_code;
     Str reply;
     int32_t retry_after_ms; // as the vendor asked; 0: it did not
+    Str credential;         // its name; empty: the vendor has none
+    Str route;              // empty: none led to it
     AttemptCost cost;
 };
 

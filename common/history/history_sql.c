@@ -77,20 +77,23 @@ static const char merge_notifications[] =
     " COALESCE(" row ".started_at, '-infinity'), COALESCE(" row ".retry_after_ms, 0), " row ".id,"                     \
     " " row ".vendor COLLATE \"C\","                                                                                   \
     " COALESCE(" row ".vendor_message_id, '') COLLATE \"C\", COALESCE(" row ".code, '') COLLATE \"C\","                \
-    " COALESCE(" row ".enhanced_code, '') COLLATE \"C\", COALESCE(" row ".reply, '') COLLATE \"C\")"
+    " COALESCE(" row ".enhanced_code, '') COLLATE \"C\", COALESCE(" row ".reply, '') COLLATE \"C\","                \
+    " COALESCE(" row ".credential, '') COLLATE \"C\", COALESCE(" row ".route, '') COLLATE \"C\")"
 
 #define ATTEMPT_COLUMNS                                                                                                \
     "created_at, retention_class, notification_id, attempt_number, id, tenant_id, channel, vendor, vendor_message_id," \
-    " outcome, code, enhanced_code, reply, started_at, finished_at, was_unknown, retry_after_ms,"                      \
+    " outcome, code, enhanced_code, reply, started_at, finished_at, was_unknown, retry_after_ms, credential, route,"   \
     " segments, cost_micros, currency, calling_code, price_category"
 static const char attempt_rows[] =
     "unnest($1::timestamptz[], $2::text[], $3::text[], $4::int2[], $5::text[], $6::text[], $7::text[], $8::text[],"
     " $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::timestamptz[],"
-    " $16::boolean[], $17::int4[], $18::int4[], $19::int8[], $20::text[], $21::text[], $22::text[])";
+    " $16::boolean[], $17::int4[], $18::text[], $19::text[], $20::int4[], $21::int8[], $22::text[], $23::text[],"
+    " $24::text[])";
 // What stays whole, of the greater row; its cost merges column by column, the amount with its currency.
 #define WHOLE(row)                                                                                                     \
     row ".id, " row ".vendor, " row ".vendor_message_id, " row ".outcome, " row ".code, " row ".enhanced_code, " row   \
-        ".reply, " row ".started_at, " row ".finished_at, " row ".was_unknown, " row ".retry_after_ms"
+        ".reply, " row ".started_at, " row ".finished_at, " row ".was_unknown, " row ".retry_after_ms, " row           \
+        ".credential, " row ".route"
 #define BY_ORDER ATTEMPT_ORDER("excluded") " > " ATTEMPT_ORDER("n")
 #define AMOUNT(row) "(COALESCE(" row ".cost_micros, 0), COALESCE(" row ".currency, '') COLLATE \"C\")"
 #define GREATER(column) "GREATEST(n." column ", excluded." column ")"
@@ -98,7 +101,7 @@ static const char attempt_rows[] =
 #define MERGE_ATTEMPTS(last)                                                                                           \
     " ON CONFLICT (created_at, notification_id, attempt_number, tenant_id, retention_class) DO UPDATE SET"             \
     " (id, vendor, vendor_message_id, outcome, code, enhanced_code, reply, started_at, finished_at, was_unknown,"      \
-    " retry_after_ms) = (SELECT w.* FROM (SELECT " WHOLE("excluded") " UNION ALL SELECT " WHOLE("n") ") w"             \
+    " retry_after_ms, credential, route) = (SELECT w.* FROM (SELECT " WHOLE("excluded") " UNION ALL SELECT " WHOLE("n") ") w"             \
     " ORDER BY " ATTEMPT_ORDER("w") " DESC LIMIT 1),"                                                                  \
     " segments = " GREATER("segments") ","                                                                             \
     " cost_micros = " GREATER("cost_micros") ","                                                                       \
@@ -295,6 +298,8 @@ static void write_attempts(
     DbArray *finished_at = db_array(params, DB_TIME);
     DbArray *was_unknown = db_array(params, DB_BOOL);
     DbArray *retry_after = db_array(params, DB_I32);
+    DbArray *credential = db_array(params, DB_TEXT);
+    DbArray *route = db_array(params, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
         const AttemptRow *attempt = attempts[i];
         db_push_text(vendor, attempt->vendor);
@@ -307,6 +312,8 @@ static void write_attempts(
         db_push_time(finished_at, attempt->finished_at_us);
         db_push_int(was_unknown, attempt->was_unknown);
         push_positive(retry_after, attempt->retry_after_ms);
+        db_push_optional(credential, attempt->credential);
+        db_push_optional(route, attempt->route);
     }
     write_costs(params, attempts, count);
 }

@@ -69,7 +69,7 @@ static void put_time(Buf *out, const char *name, int64_t at_us)
     }
 }
 
-static bool is_end(Status status)
+bool notification_is_end(Status status)
 {
     return status == STATUS_SUPPRESSED || status == STATUS_SUPERSEDED || status == STATUS_FAILED ||
            status == STATUS_BOUNCED || status == STATUS_COMPLAINED;
@@ -105,7 +105,19 @@ static void put_amount(Buf *out, int64_t micros)
     put_text(out, "cost", str_of(text, (size_t)used));
 }
 
-static void put_attempt(Buf *out, const NotificationAttempt *attempt)
+static void put_words(Buf *out, const NotificationAttempt *attempt)
+{
+    put_text(out, "credential", attempt->credential);
+    put_text(out, "route", attempt->route);
+    put_text(out, "vendor_message_id", attempt->vendor_message_id);
+    put_text(out, "reply", attempt->reply);
+    if (attempt->retry_after_ms > 0) {
+        buf_printf(out, ",\"retry_after_ms\":%" PRId64, attempt->retry_after_ms);
+    }
+    buf_printf(out, ",\"was_unknown\":%s", attempt->was_unknown ? "true" : "false");
+}
+
+void notification_print_attempt(Buf *out, const NotificationAttempt *attempt, bool whole)
 {
     buf_printf(out, "{\"number\":%" PRId64, attempt->number);
     put_text(out, "vendor", attempt->vendor);
@@ -122,23 +134,28 @@ static void put_attempt(Buf *out, const NotificationAttempt *attempt)
         put_text(out, "currency", attempt->currency);
         buf_printf(out, ",\"cost_estimated\":%s", attempt->estimated ? "true" : "false");
     }
+    if (whole) {
+        put_words(out, attempt);
+    }
     buf_char(out, '}');
 }
 
-static void put_attempts(Buf *out, const NotificationAttempt *attempts, size_t count)
+static void put_attempts(Buf *out, const NotificationAttempt *attempts, size_t count, bool whole)
 {
     for (size_t i = 0; i < count; i++) {
         buf_cstr(out, i == 0 ? ",\"attempts\":[" : ",");
-        put_attempt(out, &attempts[i]);
+        notification_print_attempt(out, &attempts[i], whole);
     }
     if (count > 0) {
         buf_char(out, ']');
+    } else if (whole) {
+        buf_cstr(out, ",\"attempts\":[]");
     }
 }
 
-void notification_print(
+void notification_print_open(
     Buf *out, const HistoryRow *row, const NotificationAttempt *attempts, size_t attempt_count,
-    const NotificationWait *wait)
+    const NotificationWait *wait, bool whole)
 {
     buf_cstr(out, "{\"id\":");
     buf_json(out, row->id);
@@ -155,10 +172,17 @@ void notification_print(
     put_time(out, "created_at", row->created_at_us);
     for (size_t i = 0; i < NOTIFICATION_TIMES; i++) {
         FoldTime field = notification_times[i];
-        if (field != FOLD_ENDED || is_end(row->status)) {
+        if (field != FOLD_ENDED || notification_is_end(row->status)) {
             put_time(out, fold_time_column(field), row->at_us[field]);
         }
     }
-    put_attempts(out, attempts, attempt_count);
+    put_attempts(out, attempts, attempt_count, whole);
+}
+
+void notification_print(
+    Buf *out, const HistoryRow *row, const NotificationAttempt *attempts, size_t attempt_count,
+    const NotificationWait *wait)
+{
+    notification_print_open(out, row, attempts, attempt_count, wait, false);
     buf_char(out, '}');
 }

@@ -6,7 +6,7 @@
 #include "common/base/buf.h"
 #include "common/history/fold.h"
 
-enum { NOTIFICATION_JSON_MAX = 64 * 1024 };
+enum { NOTIFICATION_JSON_MAX = 1024 * 1024 };
 
 // The columns that are shown, in their order after status, reason_code and reason.
 // clang-format off
@@ -32,10 +32,13 @@ typedef struct NotificationWait {
     int64_t since_us; // 0: nothing is known against it
 } NotificationWait;
 
-// One attempt, with what it costs.
+// One attempt, with what it costs. The vendor's own words are masked where they were stored.
 typedef struct NotificationAttempt {
     int64_t number;
     Str vendor, outcome, code, enhanced_code;
+    Str credential, route, vendor_message_id, reply;
+    bool was_unknown;                // an earlier try of it has an unknown outcome
+    int64_t retry_after_ms;          // as the vendor asked; 0: it did not
     int64_t started_us, finished_us; // 0: not known
     int64_t segments;                // 0: not known, or none
     int64_t cost_micros;             // below 0: not known
@@ -45,9 +48,19 @@ typedef struct NotificationAttempt {
 
 enum { NOTIFICATION_ATTEMPTS_MAX = 50 }; // shown: the last ones
 
+// An attempt as an object: `whole` with the vendor's words, credential and route.
+void notification_print_attempt(Buf *out, const NotificationAttempt *attempt, bool whole);
+
 // An object without what is not known. attempts: of history, in their order. wait: of its channel,
 // shown while it is under way; NULL: nothing. `ended_at` is there when the status is an end: a mail
 // that was sent again after its end keeps the time of that end in history.
 void notification_print(
     Buf *out, const HistoryRow *row, const NotificationAttempt *attempts, size_t attempt_count,
     const NotificationWait *wait);
+// The same without its last brace, for who adds members. whole: of the attempts.
+void notification_print_open(
+    Buf *out, const HistoryRow *row, const NotificationAttempt *attempts, size_t attempt_count,
+    const NotificationWait *wait, bool whole);
+// The status is an end that the last event brought: after a resend the time of an earlier end
+// stays.
+bool notification_is_end(Status status);

@@ -20,7 +20,7 @@ EXAMPLES = HOME / "deploy" / "examples" / "http"
 
 @pytest.fixture(name="pipeline", scope="module")
 def _pipeline():
-    pipeline = Pipeline().start()
+    pipeline = Pipeline({"STENTOR_RETRY_LADDER": "1,1"}).start()
     yield pipeline
     pipeline.stop()
 
@@ -81,6 +81,34 @@ def test_a_refused_mail_shows_why(pipeline):
     assert shown["reason_code"] == "invalid_address" and "no such user" in shown["reason"] and "ended_at" in shown, shown
 
 
+def test_the_timeline_shows_each_status_and_the_attempts_what_the_vendor_said(pipeline):
+    """Row 28a, `GET /v1/notifications/{id}` with its timeline; each by a route of its own too."""
+    pipeline.mailbox.answer("451 4.7.1 greylisted, try again", times=1)
+    place = _post(pipeline, _mail("grey@example.com"))[1]
+    _shown(pipeline, place, "sent")
+    code, whole = _get(pipeline, f"{place}?include=timeline,attempts")
+    assert code == 200
+    steps = [(step["status"], step.get("attempt")) for step in whole["timeline"]]
+    assert steps == [("queued", None), ("rendered", None), ("sending", 1), ("sent", 2)], whole
+    assert [step["at"] for step in whole["timeline"]] == sorted(step["at"] for step in whole["timeline"])
+    assert whole["timeline"][2]["code"] == "451" and "greylisted" in whole["timeline"][2]["reason"]
+    first, second = whole["attempts"]
+    assert (first["vendor"], first["outcome"], first["code"], first["enhanced_code"]) == ("smtp", "rejected_retryable", "451", "4.7.1")
+    assert "greylisted" in first["reply"] and second["outcome"] == "accepted" and second["was_unknown"] is False
+    assert _get(pipeline, f"{place}/timeline") == (200, {"id": whole["id"], "status": "sent", "timeline": whole["timeline"]})
+    code, page = _get(pipeline, f"{place}/attempts?limit=1")
+    assert code == 200 and page["data"] == [first], page
+    assert _get(pipeline, f"{place}/attempts?limit=1&cursor={page['next']}") == (200, {"data": [second], "next": None})
+    assert _get(pipeline, f"{place}/attempts")[1]["data"] == whole["attempts"]
+    plain = _get(pipeline, place)[1]
+    assert "timeline" not in plain and "reply" not in plain["attempts"][0], "without include it is as it was"
+    other = _post(pipeline, _mail())[1]
+    code, problem = _get(pipeline, f"{other}/attempts?limit=1&cursor={page['next']}")
+    assert (code, problem["field"]) == (400, "cursor"), problem
+    code, problem = _get(pipeline, f"{place}?include=timeline,secrets")
+    assert (code, problem["field"]) == (400, "include") and "'secrets' is unknown; of timeline" in problem["detail"], problem
+
+
 def test_a_repeat_with_the_same_idempotency_key_leads_to_the_same_place(pipeline):
     headers = {"Idempotency-Key": f"order-{uuid.uuid4()}"}
     first, again = _post(pipeline, _mail(), **headers), _post(pipeline, _mail(), **headers)
@@ -131,6 +159,9 @@ def test_what_history_does_not_have_yet_is_shown_from_the_accept_log(pipeline):
         assert shown["correlation_id"] == "new-year"
         shown = _get(pipeline, refused[1])[1]
         assert (shown["status"], shown["reason_code"]) == ("suppressed", "manual") and "ended_at" in shown
+        step, = _get(pipeline, f"{refused[1]}/timeline")[1]["timeline"]
+        assert (step["status"], step["reason_code"], step["at"]) == ("suppressed", "manual", shown["ended_at"])
+        assert _get(pipeline, f"{refused[1]}/attempts") == (200, {"data": [], "next": None})
     finally:
         pipeline.services["archiver"].start()
     shown = _shown(pipeline, asked[0][1], "sent")
@@ -146,11 +177,13 @@ def test_another_tenants_notification_is_not_there(pipeline):
     code, problem = _get(pipeline, place, other)
     assert code == 404 and problem["type"] == "urn:stentor:problem:not-found"
     _shown(pipeline, place, "sent")
-    assert _get(pipeline, place, other)[0] == 404
+    for what in ("", "?include=timeline,attempts", "/timeline", "/attempts"):
+        assert _get(pipeline, place + what, other)[0] == 404, what
     code, shown = _get(pipeline, place, pipeline.operator_key, {"Stentor-Tenant": "acme"})
     assert code == 200 and shown["status"] == "sent"  # the operator names the tenant
     for wrong in ("ntf_nothing", "ntf_7ZZZZZZZZZZZZZZZZZZZZZZZZZ", "ntf_01M83AVY1NCDCG3Y6T3Y82BH3P", "rcp_01M83AVY1NCDCG3Y6T3Y82BH3P"):
-        assert _get(pipeline, f"/v1/notifications/{wrong}")[0] == 404, wrong
+        for what in ("", "/timeline", "/attempts"):
+            assert _get(pipeline, f"/v1/notifications/{wrong}{what}")[0] == 404, wrong
 
 
 def test_a_key_that_sends_may_read_what_it_sent_and_one_without_the_scope_may_not(pipeline):
@@ -179,6 +212,7 @@ def test_what_is_archived_is_404_with_the_units_name_and_late_events_count(pipel
         " VALUES ('notifications/record/2022-06', 'notifications', 'R', '2022-06-01Z', '2022-07-01Z', 'removed', 1)")
     code, problem = _get(pipeline, old)
     assert (code, problem["type"]) == (404, "urn:stentor:problem:archived") and "notifications/record/2022-06" in problem["detail"]
+    assert [_get(pipeline, old + what)[1]["type"] for what in ("/timeline", "/attempts")] == ["urn:stentor:problem:archived"] * 2
 
 
 # ---- the examples of clients ---------------------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ static void a_database_of_the_shape_before_is_converted(void **state)
         "text[] AS value"
         " FROM archiver.notifications n UNION ALL SELECT to_jsonb(a) -"
         " '{retention_class,retry_after_ms,segments,cost_micros,currency,calling_code,"
-        "price_category}'::text[] FROM archiver.delivery_attempts a) AS now"
+        "price_category,credential,route}'::text[] FROM archiver.delivery_attempts a) AS now"
         " USING (value)",
         "8");
     check(

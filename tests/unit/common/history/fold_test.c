@@ -366,6 +366,8 @@ static void a_callbacks_price_joins_its_attempt_in_every_order(void **state)
     assert_str(billed->cost.currency, "USD");
     assert_str(billed->cost.price_category, "marketing");
     assert_str(billed->cost.calling_code, "43");
+    assert_str(billed->credential, "main");
+    assert_str(billed->route, "austria");
     assert_int_equal(billed->cost.segments, 2);
     assert_int_equal(attempt_number(first, 1)->cost.micros, 0);
     assert_any_order(f, cost_event, first);

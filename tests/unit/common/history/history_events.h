@@ -202,6 +202,8 @@ static inline BusMessage cost_event(Arena *arena, const char *id, int number)
         attempt->code = (char *)(uintptr_t) "a callback's code is not the attempt's";
     } else {
         attempt->segments = (uint32_t)number;
+        attempt->credential = (char *)(uintptr_t) "main";
+        attempt->route = (char *)(uintptr_t) "austria";
         attempt->calling_code = (char *)(uintptr_t) "43";
     }
     return status_message(arena, event);

@@ -155,9 +155,10 @@ static void a_callbacks_price_joins_its_attempt_in_every_order_of_flushes(void *
         value(
             f, "SELECT string_agg(DISTINCT concat_ws('|', attempt_number, id, vendor, outcome, "
                "code, finished_at IS NULL, segments, cost_micros, currency, calling_code, "
-               "price_category), ' ') FROM archiver.delivery_attempts"),
-        "1|dat_01KAGTQ5M0000000000000000B|smtp|accepted|250|f|1|43 "
-        "2|dat_01KAGTQ5M0000000000000000B|smtp|accepted|250|f|2|15000|USD|43|marketing");
+               "price_category, credential, route), ' ') FROM archiver.delivery_attempts"),
+        "1|dat_01KAGTQ5M0000000000000000B|smtp|accepted|250|f|1|43|main|austria "
+        "2|dat_01KAGTQ5M0000000000000000B|smtp|accepted|250|f|2|15000|USD|43|marketing|main|"
+        "austria");
 }
 
 static void a_later_life_wins_in_every_order_of_flushes(void **state)
