@@ -229,6 +229,7 @@ static bool read_status(const StatusEvent *event, int64_t stored_at_us, HistoryR
            set_text(row, FOLD_COPY_OF, event->copy_of, err) &&
            set_text(row, FOLD_FROM_DOMAIN, event->from_domain, err) &&
            set_text(row, FOLD_PROVIDER, event->provider, err) &&
+           set_text(row, FOLD_GATE_TRACE, event->gate_trace, err) &&
            set_bytes(row, FOLD_ADDRESS_HASH, event->address_hash, err) &&
            set_bytes(row, FOLD_CHECKSUM, event->content_checksum, err) &&
            set_time(row, FOLD_RENDERED, event->rendered_at_us, err) &&

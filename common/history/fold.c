@@ -24,12 +24,10 @@ struct Fold {
 const char *fold_text_column(FoldText field)
 {
     static const char *const names[FOLD_TEXT_COUNT] = {
-        "channel",           "category",         "priority",
-        "template",          "template_version", "locale",
-        "recipient_id",      "correlation_id",   "source_event_id",
-        "source_event_type", "batch_id",         "digest_window_id",
-        "copy_of",           "from_domain",      "provider",
-        "address_hash",      "address",          "content_checksum"};
+        "channel",    "category",         "priority",       "template",        "template_version",
+        "locale",     "recipient_id",     "correlation_id", "source_event_id", "source_event_type",
+        "batch_id",   "digest_window_id", "copy_of",        "from_domain",     "provider",
+        "gate_trace", "address_hash",     "address",        "content_checksum"};
     return names[field];
 }
 

@@ -15,17 +15,17 @@
 #define NOTIFICATION_COLUMNS                                                                                           \
     "created_at, retention_class, id, tenant_id, status, status_rank, reason_code, reason,"                            \
     " channel, category, priority, template, template_version, locale, recipient_id, correlation_id, source_event_id," \
-    " source_event_type, batch_id, digest_window_id, copy_of, from_domain, provider, address_hash, address,"           \
+    " source_event_type, batch_id, digest_window_id, copy_of, from_domain, provider, gate_trace, address_hash, address,"\
     " content_checksum,"                                                                                               \
     " scheduled_for, expires_at, queued_at, scheduled_at, rendered_at, sent_at, delivered_at, opened_at, clicked_at,"  \
     " ended_at"
 static const char notification_rows[] =
     "unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int2[], $7::text[], $8::text[],"
     " $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[],"
-    " $17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::bytea[],"
-    " $25::bytea[], $26::bytea[], $27::timestamptz[], $28::timestamptz[], $29::timestamptz[], $30::timestamptz[],"
+    " $17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::text[],"
+    " $25::bytea[], $26::bytea[], $27::bytea[], $28::timestamptz[], $29::timestamptz[], $30::timestamptz[],"
     " $31::timestamptz[], $32::timestamptz[], $33::timestamptz[], $34::timestamptz[], $35::timestamptz[],"
-    " $36::timestamptz[])";
+    " $36::timestamptz[], $37::timestamptz[])";
 static const char merge_notifications[] =
     " ON CONFLICT (created_at, id, tenant_id, retention_class) DO UPDATE SET"
     " status = CASE WHEN excluded.status_rank > n.status_rank THEN excluded.status ELSE n.status END,"
@@ -53,6 +53,7 @@ static const char merge_notifications[] =
     " copy_of = GREATEST(n.copy_of, excluded.copy_of),"
     " from_domain = GREATEST(n.from_domain COLLATE \"C\", excluded.from_domain COLLATE \"C\"),"
     " provider = GREATEST(n.provider COLLATE \"C\", excluded.provider COLLATE \"C\"),"
+    " gate_trace = GREATEST(n.gate_trace COLLATE \"C\", excluded.gate_trace COLLATE \"C\"),"
     " address_hash = GREATEST(n.address_hash, excluded.address_hash),"
     " address = GREATEST(n.address, excluded.address),"
     " content_checksum = GREATEST(n.content_checksum, excluded.content_checksum),"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/model/rules/gate.h"
+#include "common/model/rules/gate_internal.h"
 
 #include "common/model/suppressions.h"
 
@@ -102,7 +102,7 @@ static int rank_of(const GateCase *c, Category category, Channel channel)
     return fits ? 1 + 2 * (category != CATEGORY_NONE) + (channel != CHANNEL_NONE) : 0;
 }
 
-static const GatePreference *find_preference(const GateCase *c, const GatePerson *person)
+const GatePreference *gate_preference(const GateCase *c, const GatePerson *person)
 {
     const GatePreference *best = NULL;
     int best_rank = 0;
@@ -117,7 +117,7 @@ static const GatePreference *find_preference(const GateCase *c, const GatePerson
     return best;
 }
 
-static const GateConsent *find_consent(const GateCase *c, const GatePerson *person)
+const GateConsent *gate_consent(const GateCase *c, const GatePerson *person)
 {
     const GateConsent *best = NULL;
     int best_rank = 0;
@@ -135,11 +135,11 @@ static const GateConsent *find_consent(const GateCase *c, const GatePerson *pers
 // Marketing needs a consent that grants it; everything else only that none refuses it.
 static bool is_consented(const GateCase *c, const GatePerson *person)
 {
-    const GateConsent *consent = find_consent(c, person);
+    const GateConsent *consent = gate_consent(c, person);
     return consent == NULL ? c->category != CATEGORY_MARKETING : consent->granted;
 }
 
-static GateReason refuse_person(const GateCase *c, const GatePerson *person)
+GateReason gate_refuse_person(const GateCase *c, const GatePerson *person)
 {
     if (person->unsubscribed && c->priority != PRIORITY_CRITICAL) {
         return GATE_UNSUBSCRIBED;
@@ -147,7 +147,7 @@ static GateReason refuse_person(const GateCase *c, const GatePerson *person)
     if (!is_consented(c, person)) {
         return GATE_NO_CONSENT;
     }
-    const GatePreference *preference = find_preference(c, person);
+    const GatePreference *preference = gate_preference(c, person);
     return preference != NULL && preference->off ? GATE_PREFERENCE : GATE_NO_REASON;
 }
 
@@ -158,9 +158,9 @@ static GateReason refuse_people(const GateCase *c)
     if (category_ignores_opt_out(c->category)) {
         return GATE_NO_REASON;
     }
-    GateReason reason = c->person == NULL ? GATE_NO_REASON : refuse_person(c, c->person);
+    GateReason reason = c->person == NULL ? GATE_NO_REASON : gate_refuse_person(c, c->person);
     for (size_t i = 0; reason == GATE_NO_REASON && i < c->owner_count; i++) {
-        reason = refuse_person(c, c->owners[i]);
+        reason = gate_refuse_person(c, c->owners[i]);
     }
     bool unknown = c->person == NULL && c->owner_count == 0 && c->has_address;
     if (unknown && c->category == CATEGORY_MARKETING && !c->has_consent) {
@@ -211,7 +211,7 @@ GuardianRouting gate_route(const GateTenant *tenant, const GatePerson *person)
 // ---- times ----
 
 // A one-time code does not wait behind the tenant's own campaign, but no recipient is flooded.
-static int64_t find_turn(const GateCase *c)
+void gate_turns(const GateCase *c, GateTurn ret[GATE_LIMITS])
 {
     const GateTenant *t = c->tenant;
     bool waits = c->priority != PRIORITY_CRITICAL;
@@ -219,27 +219,39 @@ static int64_t find_turn(const GateCase *c)
         const Limits *limits;
         const LimitPlace *place;
         bool counts;
-    } limits[] = {
-        {&t->limits, &c->tenant_place, waits},
-        {&t->channel_limits[c->channel], &c->channel_place, waits},
-        {&t->recipient_limits, &c->recipient_place, true},
-        {&t->recipient_channel_limits[c->channel], &c->recipient_channel_place, true},
+    } limits[GATE_LIMITS] = {
+        [GATE_LIMIT_TENANT] = {&t->limits, &c->tenant_place, waits},
+        [GATE_LIMIT_CHANNEL] = {&t->channel_limits[c->channel], &c->channel_place, waits},
+        [GATE_LIMIT_RECIPIENT] = {&t->recipient_limits, &c->recipient_place, true},
+        [GATE_LIMIT_RECIPIENT_CHANNEL] =
+            {&t->recipient_channel_limits[c->channel], &c->recipient_channel_place, true},
     };
+    for (int i = 0; i < GATE_LIMITS; i++) {
+        ret[i] = (GateTurn){
+            .limited = limits_any(limits[i].limits),
+            .counts = limits[i].counts,
+            .turn_us = limits_turn(limits[i].limits, limits[i].place, c->now_us)};
+    }
+}
+
+static int64_t find_turn(const GateCase *c)
+{
+    GateTurn turns[GATE_LIMITS];
+    gate_turns(c, turns);
     int64_t turn_us = 0;
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        int64_t one_us =
-            limits[i].counts ? limits_turn(limits[i].limits, limits[i].place, c->now_us) : 0;
-        turn_us = one_us > turn_us ? one_us : turn_us;
+    for (int i = 0; i < GATE_LIMITS; i++) {
+        bool later = turns[i].counts && turns[i].turn_us > turn_us;
+        turn_us = later ? turns[i].turn_us : turn_us;
     }
     return turn_us;
 }
 
-static bool is_urgent(const GateCase *c)
+bool gate_is_urgent(const GateCase *c)
 {
     return c->priority == PRIORITY_CRITICAL || c->category == CATEGORY_SECURITY;
 }
 
-static Zone *zone_of(const GateCase *c)
+Zone *gate_zone(const GateCase *c)
 {
     if (c->person != NULL && c->person->zone != NULL) {
         return c->person->zone;
@@ -247,9 +259,9 @@ static Zone *zone_of(const GateCase *c)
     return c->tenant->zone != NULL ? c->tenant->zone : c->utc;
 }
 
-static QuietHours quiet_hours_of(const GateCase *c)
+QuietHours gate_quiet_hours(const GateCase *c)
 {
-    if (c->person == NULL || is_urgent(c)) {
+    if (c->person == NULL || gate_is_urgent(c)) {
         return (QuietHours){0, 0};
     }
     return c->person->has_quiet_hours ? c->person->quiet_hours : c->tenant->quiet_hours;
@@ -257,10 +269,10 @@ static QuietHours quiet_hours_of(const GateCase *c)
 
 static const DigestPlan *find_plan(const GateCase *c)
 {
-    if (c->no_digest || is_urgent(c) || category_ignores_opt_out(c->category)) {
+    if (c->no_digest || gate_is_urgent(c) || category_ignores_opt_out(c->category)) {
         return NULL;
     }
-    const GatePreference *preference = find_preference(c, c->person);
+    const GatePreference *preference = gate_preference(c, c->person);
     return preference != NULL && digest_plan_gathers(&preference->plan) ? &preference->plan : NULL;
 }
 
@@ -288,8 +300,8 @@ static GateDecision decide_time(const GateCase *c, int64_t turn_us)
         at_us = turn_us;
         reason = GATE_RATE_LIMIT;
     }
-    Zone *zone = zone_of(c);
-    QuietHours quiet = quiet_hours_of(c);
+    Zone *zone = gate_zone(c);
+    QuietHours quiet = gate_quiet_hours(c);
     const DigestPlan *plan = find_plan(c);
     if (plan != NULL) {
         // A digest of the night goes out in the morning, with all that the night gathered.
@@ -321,8 +333,8 @@ GateDecision gate_decide(const GateCase *c)
     }
     GateDecision decision = decide_time(c, turn_us);
     if (decision.verdict != GATE_SUPPRESS) {
-        decision.quiet = quiet_hours_of(c);
-        decision.zone = zone_of(c);
+        decision.quiet = gate_quiet_hours(c);
+        decision.zone = gate_zone(c);
     }
     return decision;
 }

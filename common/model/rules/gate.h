@@ -56,6 +56,15 @@ typedef struct GatePerson {
     size_t consent_count;
 } GatePerson;
 
+// Which list an address is suppressed in.
+typedef enum GateListing {
+    GATE_LISTING_NONE = 0, // not known
+    GATE_LISTING_TENANT,
+    GATE_LISTING_PLATFORM,
+    GATE_LISTING_OLD_KEY, // found under an earlier hash key
+    GATE_LISTING_DOMAIN,  // a guard rail's pause for a From domain and a mailbox provider
+} GateListing;
+
 // One notification.
 typedef struct GateCase {
     const GateTenant *tenant;
@@ -73,6 +82,8 @@ typedef struct GateCase {
     int64_t expires_at_us;         // 0: never
     bool has_address;              // active, on this channel
     SuppressionReason suppression; // of that address (suppressions_classify)
+    GateListing listing;           // which list that is in, for the trace
+    GuardianRouting routed;        // it came to this recipient as a guardian: COPY or REDIRECT
     bool no_digest;                // there is no template to show one with: nothing is gathered
     LimitPlace tenant_place;       // 0, 0: not counted (yet)
     LimitPlace recipient_place;

@@ -251,6 +251,7 @@ static bool build_notice(Group *g, FairShare *share, const Notice *notice, Error
         .address_hash = notice->has_address ? notice->hash : NULL,
         .key = sealed ? notice->key->key : NULL,
         .decision = notice->decision,
+        .gate_trace = notice->trace,
         .digest = notice->digest,
         .lane = lane_of(g, share, notice),
         .time_zone = notice->record == NULL ? STR_EMPTY : notice->record->time_zone,

@@ -265,6 +265,7 @@ static bool frame_status(Building *b, Frame *ret, Error *err)
     event.batch_id = pb_text(b->arena, r->batch_id);
     event.source_event_type = pb_text(b->arena, r->source_event_type);
     event.copy_of = pb_text(b->arena, r->copy_of);
+    event.gate_trace = pb_borrow(a->gate_trace);
     if (a->decision.verdict == GATE_GATHER) {
         event.digest_window_id = window_id(b);
     }

@@ -22,9 +22,10 @@ typedef struct Acceptance {
     const uint8_t *address_hash; // ADDRESS_HASH_LEN bytes; NULL: there is no address (suppressed)
     DataKey *key;                // the recipient's; NULL when suppressed
     GateDecision decision;
-    DigestTarget digest; // of GATE_GATHER
-    Str time_zone;       // the recipient's; empty: none is known
-    Priority lane;       // that a request goes out on; PRIORITY_NONE: its own priority's
+    const char *gate_trace; // NULL: none
+    DigestTarget digest;    // of GATE_GATHER
+    Str time_zone;          // the recipient's; empty: none is known
+    Priority lane;          // that a request goes out on; PRIORITY_NONE: its own priority's
 } Acceptance;
 
 // The status in the answer and in the status event: queued, scheduled or suppressed.

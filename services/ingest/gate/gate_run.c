@@ -95,9 +95,11 @@ static void find_record(const GateRun *run, Notice *notice)
 // The hash under the platform's name, and those under other hash keys, need the address itself;
 // that of a stored one is not opened here, and the renderer, which has it, asks again (of a pause
 // for one provider the dispatcher).
-static SuppressionReason find_suppression(const GateRun *run, const Notice *notice)
+static SuppressionReason find_suppression(
+    const GateRun *run, const Notice *notice, GateListing *ret_listing)
 {
     const Suppressions *suppressions = run->gate->suppressions;
+    *ret_listing = GATE_LISTING_NONE;
     if (suppressions == NULL || !notice->has_address) {
         return SUPPRESSION_NONE;
     }
@@ -110,11 +112,17 @@ static SuppressionReason find_suppression(const GateRun *run, const Notice *noti
     SuppressionReason found = suppressions_classify(
         suppressions, notice->tenant, request->channel, request->category, notice->hash,
         platform ? hash : NULL, run->now_us);
-    if (found == SUPPRESSION_NONE) {
-        found = suppressed_under_any(
-            suppressions, &run->gate->hash_keys, notice->tenant, request->channel,
-            request->category, request->to, run->now_us);
+    if (found != SUPPRESSION_NONE) {
+        bool tenants = suppressions_classify(
+                           suppressions, notice->tenant, request->channel, request->category,
+                           notice->hash, NULL, run->now_us) != SUPPRESSION_NONE;
+        *ret_listing = tenants ? GATE_LISTING_TENANT : GATE_LISTING_PLATFORM;
+        return found;
     }
+    found = suppressed_under_any(
+        suppressions, &run->gate->hash_keys, notice->tenant, request->channel, request->category,
+        request->to, run->now_us);
+    *ret_listing = found != SUPPRESSION_NONE ? GATE_LISTING_OLD_KEY : GATE_LISTING_DOMAIN;
     return found != SUPPRESSION_NONE
                ? found
                : mail_scope_suppressed(
@@ -125,6 +133,8 @@ static SuppressionReason find_suppression(const GateRun *run, const Notice *noti
 static GateCase case_of(const GateRun *run, const Notice *notice)
 {
     const Request *request = &notice->request;
+    GateListing listing = GATE_LISTING_NONE;
+    SuppressionReason suppression = find_suppression(run, notice, &listing);
     return (GateCase){
         .tenant = &settings_of(run, notice)->gate,
         .person = notice->person,
@@ -138,7 +148,9 @@ static GateCase case_of(const GateRun *run, const Notice *notice)
         .scheduled_for_us = request->scheduled_for_us,
         .expires_at_us = request->expires_at_us,
         .has_address = notice->has_address,
-        .suppression = find_suppression(run, notice),
+        .suppression = suppression,
+        .listing = listing,
+        .routed = notice->routed,
         .now_us = run->now_us,
     };
 }
@@ -182,6 +194,9 @@ static void judge(const GateRun *run, Notice *notice)
     GateCase facts = case_of(run, notice);
     notice->decision.reason = gate_refuse(&facts);
     notice->decision.verdict = notice->decision.reason == GATE_NO_REASON ? GATE_GO : GATE_SUPPRESS;
+    if (notice->decision.verdict == GATE_SUPPRESS) {
+        gate_trace(&facts, &notice->decision, notice->trace);
+    }
 }
 
 static void add_copy(GateRun *run, const Notice *first, Str guardian_id)
@@ -192,6 +207,7 @@ static void add_copy(GateRun *run, const Notice *first, Str guardian_id)
     copy->id = derive_id(run, first);
     copy->request.copy_of = str_from(first->id);
     copy->request.mail = NULL; // whom the first one is copied to has it already
+    copy->routed = GUARDIAN_COPY;
     take_guardian(run, copy, guardian_id);
     judge(run, copy);
 }
@@ -208,8 +224,11 @@ static void judge_and_route(GateRun *run, Notice *notice)
     }
     Str guardian_id = notice->record->guardian_id;
     if (guardian_id.len == 0 && routing == GUARDIAN_REDIRECT) {
+        GateCase facts = case_of(run, notice);
         notice->decision = (GateDecision){.verdict = GATE_SUPPRESS, .reason = GATE_NO_ADDRESS};
+        gate_trace(&facts, &notice->decision, notice->trace);
     } else if (routing == GUARDIAN_REDIRECT) {
+        notice->routed = GUARDIAN_REDIRECT;
         take_guardian(run, notice, guardian_id);
         judge(run, notice);
     } else if (guardian_id.len > 0) {
@@ -282,6 +301,7 @@ static void decide(const GateRun *run, Notice *notice)
         facts.no_digest = true;
         notice->decision = gate_decide(&facts);
     }
+    gate_trace(&facts, &notice->decision, notice->trace);
 }
 
 static void decide_all(GateRun *run)

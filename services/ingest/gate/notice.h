@@ -5,7 +5,7 @@
 
 #include "common/codec/hash.h"
 #include "common/db/keyring.h"
-#include "common/model/rules/gate.h"
+#include "common/model/rules/gate_trace.h"
 #include "common/request/catalog.h"
 #include "services/ingest/gate/gate_counters.h"
 #include "services/ingest/gate/gate_records.h"
@@ -29,6 +29,8 @@ typedef struct Notice {
     Str sealed;                       // packed stentor.v1.Sealed; empty: the address is inline
     Counter *counters[GATE_COUNTERS]; // NULL: there is no such limit
     GateDecision decision;
+    GuardianRouting routed; // it came to this recipient as a guardian
+    char trace[GATE_TRACE_SIZE];
     DigestTarget digest;  // of GATE_GATHER
     KeyWant *key;         // seals its events; NULL: suppressed, nothing is sealed
     KeyWant *address_key; // opens `sealed`

@@ -121,7 +121,8 @@ static void a_database_of_the_shape_before_is_converted(void **state)
     check(
         super,
         "SELECT count(*) FROM public.before FULL JOIN (SELECT to_jsonb(n) -"
-        " '{retention_class,source_event_type,digest_window_id,copy_of,from_domain,provider}'::"
+        " '{retention_class,source_event_type,digest_window_id,copy_of,from_domain,provider,gate_"
+        "trace}'::"
         "text[] AS value"
         " FROM archiver.notifications n UNION ALL SELECT to_jsonb(a) -"
         " '{retention_class,retry_after_ms,segments,cost_micros,currency,calling_code,"

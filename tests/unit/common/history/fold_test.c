@@ -89,15 +89,25 @@ static void a_request_becomes_a_queued_row_with_all_it_says(void **state)
     assert_int_equal(row->created_at_us, NTF_MS * 1000);
     assert_int_equal(row->status, STATUS_QUEUED);
     static const char *const expected[FOLD_TEXT_COUNT] = {
-        "email",     "transactional",
-        "high",      "welcome",
-        "1.0.0",     "en-US",
-        "rcp_1",     "corr-1",
-        "evt_1",     "stay.confirmed",
-        "dbt_1",     "dgw_1",
-        "ntf_first", "",
-        "",          "hash-hash-hash-hash-hash-hash-32",
-        NULL,        ""};
+        "email",
+        "transactional",
+        "high",
+        "welcome",
+        "1.0.0",
+        "en-US",
+        "rcp_1",
+        "corr-1",
+        "evt_1",
+        "stay.confirmed",
+        "dbt_1",
+        "dgw_1",
+        "ntf_first",
+        "",
+        "",
+        "",
+        "hash-hash-hash-hash-hash-hash-32",
+        NULL,
+        ""};
     for (int i = 0; i < FOLD_TEXT_COUNT; i++) {
         if (expected[i] != NULL) {
             assert_str(row->text[i], expected[i]);

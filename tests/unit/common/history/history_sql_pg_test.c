@@ -58,6 +58,7 @@ static void a_row_holds_what_the_events_said(void **state)
     sent->attempt->retry_after_ms = 60000;
     sent->from_domain = arena_cstr(f->arena, STR("acme.test"));
     sent->provider = arena_cstr(f->arena, STR("gmail.com"));
+    sent->gate_trace = arena_cstr(f->arena, STR("T+S+A+"));
     fold_ok(f, status_message(f->arena, sent));
     flush(f);
     assert_string_equal(
@@ -65,12 +66,13 @@ static void a_row_holds_what_the_events_said(void **state)
             f, "SELECT concat_ws('|', id, tenant_id, channel, category, priority, status, "
                "status_rank, template,"
                " template_version, locale, recipient_id, correlation_id, source_event_id, batch_id,"
-               " source_event_type, digest_window_id, copy_of, from_domain, provider,"
+               " source_event_type, digest_window_id, copy_of, from_domain, provider, gate_trace,"
                " convert_from(address_hash, 'UTF8'), convert_from(content_checksum, 'UTF8'))"
                " FROM archiver.notifications"),
-        NTF_ID "|demo|email|transactional|high|sent|5|welcome|1.0.0|en-US|rcp_1|corr-1|evt_1|dbt_1|"
-               "stay.confirmed|dgw_1|ntf_first|acme.test|gmail.com|hash-hash-hash-hash-hash-hash-"
-               "32|checksum");
+        NTF_ID
+        "|demo|email|transactional|high|sent|5|welcome|1.0.0|en-US|rcp_1|corr-1|evt_1|dbt_1|"
+        "stay.confirmed|dgw_1|ntf_first|acme.test|gmail.com|T+S+A+|hash-hash-hash-hash-hash-hash-"
+        "32|checksum");
     assert_string_equal(
         value(
             f, "SELECT extract(epoch FROM sent_at - queued_at) || '|' ||"

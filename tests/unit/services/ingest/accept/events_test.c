@@ -70,6 +70,7 @@ static void build(Fixture *f)
         .address_hash = hash,
         .key = f->key,
         .decision = f->decision,
+        .gate_trace = "T+S+A+",
         .digest = {STR("digest"), STR("2.0.0")},
         .time_zone = STR("Asia/Tokyo"),
     };
@@ -128,6 +129,19 @@ static void a_call_carries_its_quiet_hours(void **state)
     assert_null(build_for(f, CHANNEL_SMS)->quiet_hours);
     f->decision.zone = NULL; // a static fixture
     zones_free(zones);
+}
+
+static void the_status_says_what_the_gate_asked(void **state)
+{
+    Fixture *f = *state;
+    static const GateVerdict verdicts[] = {GATE_GO, GATE_DEFER, GATE_SUPPRESS};
+    for (size_t i = 0; i < 3; i++) {
+        f->decision = (GateDecision){.verdict = verdicts[i], .reason = GATE_SCHEDULE};
+        build(f);
+        const Stentor__V1__NotificationStatus *status =
+            read_event(f, &stentor__v1__notification_status__descriptor, &f->frames[f->count - 1]);
+        assert_string_equal(status->gate_trace, "T+S+A+");
+    }
 }
 
 // Whatever becomes of the notification itself.
@@ -353,6 +367,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_call_carries_its_quiet_hours, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_status_says_what_the_gate_asked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             what_supersedes_brings_the_cancellation_before_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_request_for_now_goes_to_its_lane, set_up, tear_down),

@@ -288,6 +288,8 @@ static void what_a_person_said_is_honoured(void **state)
     expect(refused, GATE_SUPPRESS, GATE_NO_CONSENT);
     expect(urgent, GATE_GO, GATE_NO_REASON);
     expect(gathered, GATE_DEFER, GATE_QUIET_HOURS); // no template to show a digest with
+    assert_string_equal(gathered->trace, "T+S+U+F+(4/0)A+D!(daily)Q>(r2000-0700)");
+    assert_string_equal(refused->trace, "T+S+U+C-(5/0)");
 }
 
 static void a_digest_is_gathered_where_there_is_a_template_for_it(void **state)
@@ -344,6 +346,9 @@ static void suppressed_addresses_are_not_written_to(void **state)
     expect(other_category, GATE_GO, GATE_NO_REASON);
     expect(platforms, GATE_SUPPRESS, GATE_COMPLIANCE);
     expect(free_one, GATE_GO, GATE_NO_REASON);
+    assert_string_equal(stored->trace, "T+S-(tenant)");
+    assert_string_equal(platforms->trace, "T+S-(platform)");
+    assert_string_equal(free_one->trace, "T+S+A+");
 }
 
 // ---- whose an address is ----
@@ -667,6 +672,8 @@ static void a_minors_notification_is_copied_or_redirected(void **state)
             expect(guardians, GATE_GO, GATE_NO_REASON);
             assert_true(str_eq(guardians->request.locale, STR("fr")));
             assert_int_equal(guardians->hash[0], 2);
+            assert_string_equal(
+                guardians->trace, copy ? "G+(copy)T+S+U+A+" : "G+(redirect)T+S+U+A+");
         }
         if (copy) {
             assert_true(id_parse(str_from(guardians->id), "ntf_", NULL));
@@ -687,6 +694,8 @@ static void without_a_guardian_no_redirect_is_possible(void **state)
     decide(s);
     expect(redirected, GATE_SUPPRESS, GATE_NO_ADDRESS);
     expect(copied, GATE_GO, GATE_NO_REASON);
+    assert_string_equal(redirected->trace, "T+U+A-(guardian)");
+    assert_string_equal(copied->trace, "T+S+U+A+");
     assert_int_equal(s->run.count, 2);
 }
 
