@@ -7,8 +7,8 @@
 #include "common/codec/event.h"
 #include "common/events/meta.h"
 
-static const char *const kind_names[] = {"read",    "erasure", "hold",
-                                         "restore", "expiry",  "suppression"};
+static const char *const kind_names[] = {"read",   "erasure",     "hold",       "restore",
+                                         "expiry", "suppression", "dead_letter"};
 enum { KIND_COUNT = sizeof kind_names / sizeof kind_names[0] };
 
 const char *audit_kind_name(AuditKind kind)

@@ -16,6 +16,7 @@ typedef enum AuditKind {
     AUDIT_RESTORE,     // archived rows are in the database again
     AUDIT_EXPIRY,      // archived rows have reached the end of their class
     AUDIT_SUPPRESSION, // an address may be written to again
+    AUDIT_DEAD_LETTER, // dead letters sent again or dropped
 } AuditKind;
 
 const char *audit_kind_name(AuditKind kind);

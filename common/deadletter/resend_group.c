@@ -38,14 +38,14 @@ void resend_task_prepare(ResendTask *task, const ResendRules *rules)
 // ---- steps ----
 
 // One for the step itself: answers that come at once do not end it before all are asked.
-static void begin(ResendGroup *group, void (*done)(void *ctx), void *ctx)
+void resend_group_hold(ResendGroup *group, void (*done)(void *ctx), void *ctx)
 {
     group->open = 1;
     group->done = done;
     group->ctx = ctx;
 }
 
-static void release(ResendGroup *group)
+void resend_group_release(ResendGroup *group)
 {
     if (--group->open == 0) {
         group->done(group->ctx);
@@ -75,18 +75,18 @@ static void on_letter_fetched(void *ctx, Str reply, const Error *err)
     } else {
         task->fate = LETTER_MISSING;
     }
-    release(task->group);
+    resend_group_release(task->group);
 }
 
 void resend_group_fetch(ResendGroup *group, void (*done)(void *ctx), void *ctx)
 {
-    begin(group, done, ctx);
+    resend_group_hold(group, done, ctx);
     for (size_t i = 0; i < group->count; i++) {
         MessageQuery query = {.stream = "DEAD", .sequence = group->tasks[i].sequence};
         group->open++;
         get_message(group->bus, &query, on_letter_fetched, &group->tasks[i]);
     }
-    release(group);
+    resend_group_release(group);
 }
 
 // ---- suppressions ----
@@ -110,7 +110,7 @@ static void on_entry_fetched(void *ctx, Str reply, const Error *err)
             suppression_unreadable(group->found, task->letter.tenant, key, entry.sequence);
         }
     }
-    release(group);
+    resend_group_release(group);
 }
 
 static void look_up(ResendTask *task, const LetterAddress *to, Category category)
@@ -129,7 +129,7 @@ static void look_up(ResendTask *task, const LetterAddress *to, Category category
 
 void resend_group_look_up(ResendGroup *group, Suppressions *ret, void (*done)(void *ctx), void *ctx)
 {
-    begin(group, done, ctx);
+    resend_group_hold(group, done, ctx);
     group->found = ret;
     for (size_t i = 0; i < group->count; i++) {
         ResendTask *task = &group->tasks[i];
@@ -142,7 +142,7 @@ void resend_group_look_up(ResendGroup *group, Suppressions *ret, void (*done)(vo
             }
         }
     }
-    release(group);
+    resend_group_release(group);
 }
 
 // ---- publish and delete ----
@@ -162,12 +162,12 @@ static void on_event_acked(void *ctx, const Error *err, uint64_t sequence, bool 
     if (err != NULL) {
         fail(task, LETTER_UNPUBLISHED, err);
     }
-    release(task->group);
+    resend_group_release(task->group);
 }
 
 void resend_group_publish(ResendGroup *group, void (*done)(void *ctx), void *ctx)
 {
-    begin(group, done, ctx);
+    resend_group_hold(group, done, ctx);
     for (size_t i = 0; i < group->count; i++) {
         ResendTask *task = &group->tasks[i];
         if (task->fate == LETTER_OPEN && task->out.subject != NULL) {
@@ -176,7 +176,7 @@ void resend_group_publish(ResendGroup *group, void (*done)(void *ctx), void *ctx
         }
     }
     bus_flush(group->bus);
-    release(group);
+    resend_group_release(group);
 }
 
 static void on_letter_deleted(void *ctx, Str reply, const Error *err)
@@ -189,12 +189,12 @@ static void on_letter_deleted(void *ctx, Str reply, const Error *err)
     if (err != NULL) {
         fail(task, LETTER_UNDELETED, err);
     }
-    release(task->group);
+    resend_group_release(task->group);
 }
 
 void resend_group_delete(ResendGroup *group, void (*done)(void *ctx), void *ctx)
 {
-    begin(group, done, ctx);
+    resend_group_hold(group, done, ctx);
     for (size_t i = 0; i < group->count; i++) {
         ResendTask *task = &group->tasks[i];
         if (task->fate == LETTER_OPEN && task->remove) {
@@ -202,5 +202,5 @@ void resend_group_delete(ResendGroup *group, void (*done)(void *ctx), void *ctx)
             letter_delete(group->bus, task->sequence, group->erase, on_letter_deleted, task);
         }
     }
-    release(group);
+    resend_group_release(group);
 }

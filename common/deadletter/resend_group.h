@@ -19,6 +19,7 @@ typedef enum LetterFate {
     LETTER_MISSING,     // DEAD does not have it
     LETTER_REFUSED,     // by the rules; err says why
     LETTER_UNREAD,      // the fetch failed
+    LETTER_UNNOTED,     // the audit log does not take it, so nothing is done (dead_note.h)
     LETTER_UNPUBLISHED, // or published under an id that JetStream dropped
     LETTER_UNDELETED,   // published, and still there; err CONFLICT: another process has deleted it
 } LetterFate;
@@ -61,3 +62,7 @@ void resend_group_look_up(
     ResendGroup *group, Suppressions *ret, void (*done)(void *ctx), void *ctx);
 void resend_group_publish(ResendGroup *group, void (*done)(void *ctx), void *ctx);
 void resend_group_delete(ResendGroup *group, void (*done)(void *ctx), void *ctx);
+
+// For a step in another file: holds `done` back until it is released as often as group->open says.
+void resend_group_hold(ResendGroup *group, void (*done)(void *ctx), void *ctx);
+void resend_group_release(ResendGroup *group);

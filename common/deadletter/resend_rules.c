@@ -75,6 +75,17 @@ static bool may_be_resent(const Letter *letter, Error *err)
     return true;
 }
 
+// What a vendor reported is of the platform's account with it.
+static bool check_asker(const Letter *letter, const ResendRules *rules, Error *err)
+{
+    return !rules->by_tenant || letter_holds_work(letter) ||
+           str_starts(str_from(letter->body->subject), STR("evt.")) ||
+           error_set(
+               err, ERROR_PERMANENT,
+               "what a vendor reported is sent again by an operator (HINT: stentor dlq resend "
+               "SEQUENCE)");
+}
+
 static bool check_expiry(int64_t expires_at_us, int64_t now_us, const char *hint, Error *err)
 {
     if (expires_at_us <= 0 || expires_at_us > now_us) {
@@ -289,7 +300,8 @@ static bool is_mail(const Rendered *rendered)
 bool letter_resend(
     const Letter *letter, const ResendRules *rules, Arena *arena, Resend *ret, Error *err)
 {
-    if (!may_be_resent(letter, err) || !check_suppression(letter, rules, err)) {
+    if (!may_be_resent(letter, err) || !check_asker(letter, rules, err) ||
+        !check_suppression(letter, rules, err)) {
         return false;
     }
     const Rendered *rendered = rendered_of(letter);

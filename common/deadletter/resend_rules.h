@@ -15,6 +15,8 @@
 typedef struct ResendRules {
     bool may_double;    // also what may have been sent already
     bool ignore_expiry; // an expired mail loses its expiry
+    bool by_tenant; // only what brings the tenant's own work on: a request, a mail, a deferral, an
+                    // event
     int64_t now_us;
     // What is known to be suppressed, at least of the letter's own address (resend_group_look_up);
     // NULL: nothing. What it lacks the dispatcher refuses, with another dead letter.

@@ -535,7 +535,7 @@ const Command commands[] = {
     {"audit-log list", "", 0, 0, "since= kind= tenant= target= json",
      "list what was done with personal data and the archive, by whom and why (stream AUDIT)\n"
      "  --since TIME      RFC 3339, or a span ago such as 7d\n"
-     "  --kind NAME       read, erasure, hold, restore, expiry or suppression\n"
+     "  --kind NAME       read, erasure, hold, restore, expiry, suppression or dead_letter\n"
      "  --tenant TENANT   only this tenant's\n"
      "  --target ID       about this notification, recipient or unit", cmd_audit_log_list, NULL},
     {"audit-log verify", "", 0, 0, "expect= json",

@@ -118,7 +118,7 @@ int cmd_audit_log_list(Cli *cli)
     if (view.kind.len > 0 && !audit_kind_from_name(view.kind, &kind)) {
         error_set(
             &err, ERROR_USAGE,
-            "--kind " STR_FMT ": it is read, erasure, hold, restore, expiry or suppression",
+            "--kind " STR_FMT ": it is read, erasure, hold, restore, expiry, suppression or dead_letter",
             STR_ARG(view.kind));
         return cli_fail(cli, &err);
     }

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/id.h"
+#include "common/deadletter/dead_note.h"
 #include "common/deadletter/dlq_end.h"
 #include "common/deadletter/resend_group.h"
 #include "services/cli/operate/dlq_selection.h"
@@ -36,6 +38,9 @@ typedef struct Run {
     bool at_once;               // the group ends before its scan waits for it
     Error broken;               // of the connection: no more letters are started
     Suppressions *suppressions; // of the group's addresses
+    AuditLog *audit;
+    DeadNote note; // how it is noted
+    char request_id[ID_SIZE];
     ResendGroup group;
     Totals totals;
 } Run;
@@ -106,6 +111,9 @@ static void print_task(Run *run, ResendTask *task)
         run->broken = task->err;
         (void)error_wrap(&run->broken, "letter %" PRIu64, task->sequence);
         break;
+    case LETTER_UNNOTED:
+        print_failed(run, task, "not done, because it cannot be noted in the audit log");
+        break;
     case LETTER_UNPUBLISHED:
         print_failed(run, task, "not published");
         break;
@@ -168,6 +176,12 @@ static void on_events_published(void *ctx)
     resend_group_delete(&run->group, on_letters_deleted, run); // killed before: see above
 }
 
+static void on_noted(void *ctx)
+{
+    Run *run = ctx;
+    resend_group_publish(&run->group, on_events_published, run);
+}
+
 static void prepare(const Run *run, ResendTask *task)
 {
     bool needed = false;
@@ -195,7 +209,7 @@ static void on_looked_up(void *ctx)
     if (run->dry) {
         on_letters_deleted(run);
     } else {
-        resend_group_publish(&run->group, on_events_published, run);
+        dead_note_group(run->audit, &run->group, &run->note, on_noted, run);
     }
 }
 
@@ -295,6 +309,21 @@ static bool check_words(const Run *run, Error *err)
     return true;
 }
 
+static void begin_notes(Run *run)
+{
+    id_new("req_", run->selection.now_us, run->request_id);
+    run->audit = audit_log_new(run->session->bus);
+    run->note = (DeadNote){
+        .drop = run->drop,
+        .actor = "operator",
+        .request_id = run->request_id,
+        .program = "stentor " STENTOR_VERSION,
+        .may_double = run->rules.may_double,
+        .ignore_expiry = run->rules.ignore_expiry,
+        .at_us = run->selection.now_us,
+    };
+}
+
 static int run_command(Cli *cli, bool drop)
 {
     Error err = {0};
@@ -312,7 +341,9 @@ static int run_command(Cli *cli, bool drop)
     if (!session_open(&session, &cli->settings.session, &err)) {
         return cli_fail(cli, &err);
     }
+    begin_notes(&run);
     bool ok = run_all(&run, &err);
+    audit_log_free(run.audit);
     session_close(&session);
     suppressions_free(run.suppressions);
     print_totals(&run);
