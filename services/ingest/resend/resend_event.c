@@ -32,6 +32,17 @@ static bool read_flag(const json_t *data, const char *field, bool *ret, Error *e
            error_set(err, ERROR_PERMANENT, "field '%s': must be true or false", field);
 }
 
+// Absent, null or 0: none.
+static bool read_sequence(const json_t *data, uint64_t *ret, Error *err)
+{
+    const json_t *value = member_value(data, "dead_letter");
+    *ret = (uint64_t)json_integer_value(value);
+    return value == NULL || (json_is_integer(value) && json_integer_value(value) >= 0) ||
+           error_set(
+               err, ERROR_PERMANENT,
+               "field 'dead_letter': must be the sequence of a dead letter, a whole number");
+}
+
 static bool read_data(const json_t *data, Arena *arena, ResendRequest *item, Error *err)
 {
     int64_t created_ms = 0;
@@ -39,8 +50,12 @@ static bool read_data(const json_t *data, Arena *arena, ResendRequest *item, Err
         !read_text(
             data, "requested_by", RESEND_REQUESTED_BY_MAX, arena, &item->requested_by, err) ||
         !read_flag(data, "may_double", &item->may_double, err) ||
-        !read_flag(data, "ignore_expiry", &item->ignore_expiry, err)) {
+        !read_flag(data, "ignore_expiry", &item->ignore_expiry, err) ||
+        !read_sequence(data, &item->dead_letter, err)) {
         return false;
+    }
+    if (item->dead_letter > 0 && item->notification_id.len == 0) {
+        return true;
     }
     if (!id_parse(item->notification_id, "ntf_", &created_ms)) {
         return error_set(

@@ -76,8 +76,8 @@ static void take_known(Resends *r, const DbTxn *txn)
     for (size_t i = 0; i < r->count; i++) {
         ResendItem *item = r->items[i];
         item->known = known[i];
-        item->letter = known[i].letter;
         item->noted = known[i].letter != 0;
+        item->letter = item->noted ? known[i].letter : item->says.dead_letter;
         if (known[i].done) {
             metric_add(r->metrics->resend_repeated, 1);
             resends_settle(item, NULL);

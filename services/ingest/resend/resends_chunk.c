@@ -178,12 +178,26 @@ static bool is_published_now(const ResendItem *item)
     return !item->gone && !item->known.published;
 }
 
+// An application's event keeps its id, and JetStream drops that for two minutes after it was stored
+// last, perhaps by an earlier delivery of the resend. It comes again until it is stored for
+// certain: what it makes has ids of its own.
+static void wait_for_own_ids(Resends *r)
+{
+    for (size_t i = 0; i < r->chunk; i++) {
+        ResendTask *task = &r->group.tasks[i];
+        if (task->fate == LETTER_UNPUBLISHED && task->own_id) {
+            task->err.kind = ERROR_TRANSIENT;
+        }
+    }
+}
+
 // Marked before the letter is deleted: without the mark it would be unknown afterwards whether this
 // event sent anything.
 static void on_events_published(void *ctx)
 {
     Resends *r = ctx;
     size_t count = 0;
+    wait_for_own_ids(r);
     take_out_failed(r);
     ResendItem **published = gather(r, is_published_now, &count);
     CRASH_POINT_IF("resend.published", count > 0);
@@ -232,10 +246,13 @@ static void note(Resends *r)
 
 // ---- fetch ----
 
+// One that the event names is of whatever stage; resend_rules.h says which are not sent again.
 static bool is_its_letter(const ResendItem *item, const Letter *letter)
 {
-    return str_eq(letter->tenant, item->says.tenant) && letter_holds_work(letter) &&
-           str_eq(str_from(letter->notification_id), item->says.notification_id);
+    bool named = item->says.dead_letter > 0;
+    bool about = str_eq(str_from(letter->notification_id), item->says.notification_id);
+    return str_eq(letter->tenant, item->says.tenant) && (named || letter_holds_work(letter)) &&
+           (about || (named && item->says.notification_id.len == 0));
 }
 
 static void take_letter(ResendItem *item, ResendTask *task)
@@ -247,11 +264,11 @@ static void take_letter(ResendItem *item, ResendTask *task)
     ResendRules rules = {
         .may_double = item->says.may_double,
         .ignore_expiry = item->says.ignore_expiry,
+        .by_tenant = true,
         .now_us = clock_now_us(),
         .suppressions = item->resends->suppressions,
     };
     resend_task_prepare(task, &rules);
-    task->own_id = false; // a duplicate: an earlier delivery of the event published it
     item->attempt = task->attempt;
     if (task->fate == LETTER_REFUSED) {
         (void)error_wrap(&task->err, "letter %" PRIu64, item->letter);
@@ -262,8 +279,8 @@ static void take_missing(Resends *r, size_t at)
 {
     ResendItem *item = r->items[at];
     r->group.tasks[at].fate = LETTER_OPEN;
-    if (item->noted) {
-        item->gone = true;
+    if (item->noted || item->says.dead_letter > 0) {
+        item->gone = true; // what the event named is sent or dropped: it takes no other letter
         return;
     }
     delivery_redeliver(

@@ -59,9 +59,9 @@ static void json_and_protobuf_are_the_same_item(void **state)
         STR("{\"notification_id\":\"" NTF "\",\"requested_by\":\"ops\",\"may_double\":true}"));
     assert_true(resend_event_read(&json, arena, &item, &err));
     check(&item);
-    DomainInput camel = input_of(
-        STR("{\"NotificationId\":\"" NTF "\",\"requestedBy\":\"ops\",\"mayDouble\":true,"
-            "\"ignoreExpiry\":false}"));
+    DomainInput camel =
+        input_of(STR("{\"NotificationId\":\"" NTF "\",\"requestedBy\":\"ops\",\"mayDouble\":true,"
+                     "\"ignoreExpiry\":false}"));
     camel.type = STR("ResendErrorEmailIntegrationEvent");
     assert_true(resend_event_read(&camel, arena, &item, &err));
     check(&item);
@@ -133,11 +133,35 @@ static void what_does_not_fit_names_the_field(void **state)
     }
 }
 
+static void a_dead_letter_is_named_with_or_without_its_notification(void **state)
+{
+    Arena *arena = *state;
+    ResendRequest item;
+    Error err = {0};
+    DomainInput alone = input_of(STR("{\"dead_letter\":4711}"));
+    assert_true(resend_event_read(&alone, arena, &item, &err));
+    assert_int_equal(item.dead_letter, 4711);
+    assert_int_equal(item.notification_id.len, 0);
+    DomainInput both = input_of(STR("{\"deadLetter\":4711,\"notification_id\":\"" NTF "\"}"));
+    assert_true(resend_event_read(&both, arena, &item, &err));
+    assert_int_equal(item.dead_letter, 4711);
+    assert_true(str_eq(item.notification_id, STR(NTF)));
+    DomainInput bad = input_of(STR("{\"dead_letter\":\"4711\"}"));
+    assert_false(resend_event_read(&bad, arena, &item, &err));
+    assert_non_null(strstr(err.text, "field 'dead_letter'"));
+    DomainInput negative = input_of(STR("{\"dead_letter\":-1}"));
+    assert_false(resend_event_read(&negative, arena, &item, &err));
+    DomainInput none = input_of(STR("{\"dead_letter\":0}"));
+    assert_false(resend_event_read(&none, arena, &item, &err));
+    assert_non_null(strstr(err.text, "field 'notification_id'"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(json_and_protobuf_are_the_same_item),
+        TEST(a_dead_letter_is_named_with_or_without_its_notification),
         TEST(its_letter_is_the_same_wish_without_headers),
         TEST(what_is_left_out_is_no),
         TEST(what_does_not_fit_names_the_field),
