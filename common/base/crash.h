@@ -42,6 +42,10 @@
       "a data key's row is committed", "anything that is sealed under it")                                                                 \
     X("gateway.asset_stored", "gateway",                                                                                                     \
       "an asset's bytes are in object storage and were read back", "its entry in CONFIG is stored")                                        \
+    X("gateway.letters_noted", "gateway",                                                                                                  \
+      "AUDIT has that dead letters are sent again", "the events that ask ingest for it are stored")                                        \
+    X("gateway.end_stored", "gateway",                                                                                                     \
+      "the end of a dropped dead letter's notification is stored", "the letter is deleted")                                                \
     X("inbox.status_stored", "gateway",                                                                                                      \
       "what an inbox has to tell of its items is stored in STATUS", "its rows are deleted")                                                \
     X("inbox.end_stored", "gateway",                                                                                                       \

@@ -41,7 +41,8 @@ static const char *const scope_names[SCOPE_COUNT] = {
 #define READ_ALL                                                                                   \
     (SCOPE_BIT(SCOPE_NOTIFICATIONS_READ) | SCOPE_BIT(SCOPE_BATCHES_READ) |                         \
      SCOPE_BIT(SCOPE_TEMPLATES_READ) | SCOPE_BIT(SCOPE_RECIPIENTS_READ) | SCOPE_BIT(SCOPE_SUPPRESSIONS_READ) |                       \
-     SCOPE_BIT(SCOPE_TRIGGERS_READ) | SCOPE_BIT(SCOPE_TENANT_READ) | SCOPE_BIT(SCOPE_SUBSCRIPTIONS_READ))
+     SCOPE_BIT(SCOPE_TRIGGERS_READ) | SCOPE_BIT(SCOPE_TENANT_READ) | SCOPE_BIT(SCOPE_SUBSCRIPTIONS_READ) | \
+     SCOPE_BIT(SCOPE_DEAD_READ))
 
 #define SEND                                                                                       \
     (SCOPE_BIT(SCOPE_NOTIFICATIONS_SEND) | SCOPE_BIT(SCOPE_NOTIFICATIONS_READ) | SCOPE_BIT(SCOPE_BATCHES_READ) |                     \
@@ -61,12 +62,12 @@ static const struct Set {
     {"admin", SCOPE_ALL},
     {"owner", OWN},
     {"developer", SEND | MANAGE | SCOPE_BIT(SCOPE_TEMPLATES_ACTIVATE) | SCOPE_BIT(SCOPE_INBOX_TOKEN) |
-                      SCOPE_BIT(SCOPE_DEAD_READ) | SCOPE_BIT(SCOPE_DEAD_RESEND)},
+                      SCOPE_BIT(SCOPE_DEAD_RESEND)},
     {"template-writer", SCOPE_BIT(SCOPE_TEMPLATES_READ) | SCOPE_BIT(SCOPE_TEMPLATES_WRITE) | SCOPE_BIT(SCOPE_TRIGGERS_READ) |
                             SCOPE_BIT(SCOPE_TENANT_READ)},
-    {"support", READ_ALL | SCOPE_BIT(SCOPE_DEAD_READ) | SCOPE_BIT(SCOPE_RECIPIENTS_WRITE) |
+    {"support", READ_ALL | SCOPE_BIT(SCOPE_RECIPIENTS_WRITE) |
                     SCOPE_BIT(SCOPE_RECIPIENTS_REVEAL) | SCOPE_BIT(SCOPE_SUPPRESSIONS_WRITE)},
-    {"viewer", READ_ALL | SCOPE_BIT(SCOPE_DEAD_READ)},
+    {"viewer", READ_ALL},
     {"operator", OWN | SCOPE_BIT(SCOPE_OPS_READ) | SCOPE_BIT(SCOPE_TENANTS_OPERATE)},
 };
 // clang-format on

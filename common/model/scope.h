@@ -33,8 +33,8 @@ typedef enum Scope {
     SCOPE_SUBSCRIPTIONS_READ,  // webhook endpoints and what was delivered to them
     SCOPE_SUBSCRIPTIONS_WRITE, // where the tenant's events go
     SCOPE_INBOX_TOKEN,         // tokens with which a recipient's client reads an inbox
-    SCOPE_DEAD_READ,           // dead letters
-    SCOPE_DEAD_RESEND,         // sent again, or given up
+    SCOPE_DEAD_READ,           // dead letters, without their events
+    SCOPE_DEAD_RESEND,         // sends them again, past all limits, or drops them
     // Named by themselves only: neither `admin` nor a key without names has them.
     SCOPE_KEYS_MANAGE,     // of keys that may no more than this one
     SCOPE_CONTENT_REVEAL,  // what was sent to a recipient, unsealed

@@ -15,6 +15,7 @@
 #include "services/gateway/assets/assets_api.h"
 #include "services/gateway/assets/assets_public.h"
 #include "services/gateway/attachments/attachments_api.h"
+#include "services/gateway/deadletters/dead_letters_api.h"
 #include "services/gateway/inbox/feed_projector.h"
 #include "services/gateway/inbox/inbox_duties.h"
 #include "services/gateway/inbox/inbox_public.h"
@@ -110,6 +111,7 @@ typedef struct Gateway {
     InboxTokens inbox_tokens;
     InboxPublic inbox;
     PeopleWait *inbox_wait;
+    DeadLettersApi dead_letters;
     Arena *arena; // of the process
     Str public_url;
     uv_timer_t tick;
@@ -229,7 +231,8 @@ static void advance_stop(Gateway *g)
         http_server_free(g->server, on_part_closed, g);
         dns_free(g->subscriptions.target.dns, on_part_closed, g);
     }
-    if (g->phase == PHASE_FREEING && g->closing == 0 && g->suppressions.reading == 0) {
+    if (g->phase == PHASE_FREEING && g->closing == 0 && g->suppressions.reading == 0 &&
+        g->dead_letters.scans.count == 0) {
         g->phase = PHASE_STOPPED;
         uv_close((uv_handle_t *)&g->tick, on_tick_closed);
     }
@@ -239,6 +242,7 @@ static void on_timer_tick(uv_timer_t *timer)
 {
     Gateway *g = timer->data;
     suppressions_list_tick(&g->suppressions);
+    dead_letters_api_tick(&g->dead_letters);
     attachments_tick(&g->attachments, uv_now(timer->loop));
     key_usage_tick(g->key_usage, uv_now(timer->loop));
     advance_stop(g);
@@ -272,6 +276,18 @@ static void build_files(Gateway *g, const GatewayOptions *o)
     };
     attachments_api_add(&g->api, &g->attachments);
     assets_public_init(&g->assets_public, g->objects, g->assets, service_metrics(g->service));
+}
+
+static void build_dead_letters(Gateway *g)
+{
+    g->dead_letters = (DeadLettersApi){
+        .bus = service_bus(g->service),
+        .pool = service_pool(g->service),
+        .audit = g->audit,
+        .master = service_master_key(g->service),
+        .suppressions = g->configured.suppressions,
+    };
+    dead_letters_api_add(&g->api, &g->dead_letters);
 }
 
 static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet delivered)
@@ -336,6 +352,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     access_api_add(&g->api, &g->access);
     build_files(g, o);
     openapi_api_add(&g->api);
+    build_dead_letters(g);
 }
 
 static void build_preferences(Gateway *g)
@@ -589,6 +606,7 @@ static void free_gateway(void *state)
     attachment_places_free(g->places);
     vendors_api_done(&g->vendors);
     subscriptions_api_done(&g->subscriptions);
+    dead_letters_api_done(&g->dead_letters);
     free_assets(g);
     free(g);
 }

@@ -20,12 +20,14 @@ static const NatsRights rights[] = {
      "$JS.API.STREAM.MSG.GET.EVENTS $JS.API.STREAM.MSG.DELETE.EVENTS",
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
     // The gateway writes configuration and recipients, and nothing that becomes a mail; it has webhooks delivered again. It reads tenants' events.
+    // Dead letters it reads and drops, with their notification's end; sending one again it asks of ingest (ResendErrorEmail).
     {"stentor-gateway",
      "ppl.* cfg.suppression.> cfg.trigger.> cfg.resolver.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> cfg.asset.> "
      "cfg.mail_domain.> cfg.revocation.> cfg.route.> cfg.credential.> cfg.channel_health.*.* cfg.webhook.*.* "
      "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
-     "ntf.hook.* ntf.dead.gateway.* ntf.inhand.gateway.* feed.* ntf.status.*.inapp.*",
-     "EVENTS REPLIES", "CONFIG IN_HAND FEED", NULL},
+     "ntf.hook.* ntf.dead.gateway.* ntf.inhand.gateway.* feed.* ntf.status.*.inapp.* "
+     "evt.*.ResendErrorEmail ntf.status.*.*.failed aud.*.dead_letter $JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD",
+     "EVENTS REPLIES", "CONFIG IN_HAND FEED DEAD", NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},
     {"stentor-dispatcher",

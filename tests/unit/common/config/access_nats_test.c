@@ -141,8 +141,11 @@ static void services_publish_what_is_theirs(void **state)
     assert_allowed("stentor-order-saga", "ntf.deferred.saga.acme");
     assert_allowed("stentor-order-saga", "evt.acme.CompleteOrder");
     assert_allowed("stentor-order-saga", "evt.acme.OrderFailed");
-    assert_allowed("stentor-ingest", "evt.acme.order.made");  // an application's
-    assert_allowed("stentor-ingest", "aud.platform.erasure"); // the end of an epoch key
+    assert_allowed("stentor-ingest", "evt.acme.order.made");           // an application's
+    assert_allowed("stentor-ingest", "aud.platform.erasure");          // the end of an epoch key
+    assert_allowed("stentor-gateway", "evt.acme.ResendErrorEmail");    // asks ingest
+    assert_allowed("stentor-gateway", "ntf.status.acme.email.failed"); // of a dropped letter
+    assert_allowed("stentor-gateway", "aud.acme.dead_letter");
 }
 
 static void services_publish_nothing_else(void **state)
@@ -218,8 +221,10 @@ static void gateway_and_ingest_share_no_right_to_publish(void **state)
         "ntf.inhand.ingest.p1",
         "evt.acme.PlaceOrder",
         "cfg.keys.platform.master",
-        "$JS.API.STREAM.MSG.GET.DEAD",
-        "$JS.API.STREAM.MSG.DELETE.DEAD",
+        "ntf.status.acme.email.sent",
+        "evt.acme.notify",
+        "aud.acme.erasure",
+        "$JS.API.STREAM.PURGE.DEAD",
         "$JS.API.STREAM.MSG.DELETE.CONFIG",
         "$JS.API.STREAM.PURGE.PEOPLE",
         "$JS.API.CONSUMER.MSG.NEXT.EVENTS.ingest",
