@@ -98,9 +98,7 @@ void http_response_header(HttpRequest *shown, const char *name, Str value)
 
 // ---- the answer before the body's end ----
 
-static void write_answer(
-    Buf *out, int status, const char *content_type, const ResponseHeader *headers, size_t count,
-    const char *request_id, Str body)
+static void write_status(Buf *out, int status)
 {
     char date[DATE_MAX];
     time_t now_s = (time_t)(clock_now_us() / 1000000);
@@ -108,16 +106,40 @@ static void write_answer(
     (void)gmtime_r(&now_s, &now);
     (void)strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &now); // in the locale "C"
     buf_printf(
-        out, "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\nContent-Length: %zu\r\n", status,
-        MHD_get_reason_phrase_for((unsigned int)status), date, body.len);
-    if (content_type != NULL) {
-        buf_printf(out, "Content-Type: %s\r\n", content_type);
-    }
+        out, "HTTP/1.1 %d %s\r\nDate: %s\r\nConnection: close\r\n", status,
+        MHD_get_reason_phrase_for((unsigned int)status), date);
+}
+
+static void write_headers(
+    Buf *out, const ResponseHeader *headers, size_t count, const char *request_id)
+{
     for (size_t i = 0; i < count; i++) {
         buf_printf(out, "%s: %s\r\n", headers[i].name, headers[i].value);
     }
     buf_printf(out, REQUEST_ID_HEADER ": %s\r\n\r\n", request_id);
+}
+
+static void write_answer(
+    Buf *out, int status, const char *content_type, const ResponseHeader *headers, size_t count,
+    const char *request_id, Str body)
+{
+    write_status(out, status);
+    buf_printf(out, "Content-Length: %zu\r\n", body.len);
+    if (content_type != NULL) {
+        buf_printf(out, "Content-Type: %s\r\n", content_type);
+    }
+    write_headers(out, headers, count, request_id);
     buf_str(out, body);
+}
+
+// Its end is the connection's. nginx does not gather it, and nothing keeps it.
+void request_write_stream_head(const Request *request, Buf *out)
+{
+    write_status(out, 200);
+    buf_cstr(
+        out, "Content-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+             "X-Accel-Buffering: no\r\n");
+    write_headers(out, request->headers, request->header_count, request->shown.id);
 }
 
 static const ResponseHeader RETRY_AFTER = {"Retry-After", "2"};

@@ -45,7 +45,7 @@ void connection_move(Connection *c, ConnectionState next)
         [CONNECTION_HEAD]      = {[CONNECTION_BODY] = true, [CONNECTION_LINGERING] = true, [CONNECTION_CUT] = true},
         [CONNECTION_BODY]      = {[CONNECTION_HANDLED] = true, [CONNECTION_SENDING] = true, [CONNECTION_LINGERING] = true,
                                   [CONNECTION_CUT] = true},
-        [CONNECTION_HANDLED]   = {[CONNECTION_SENDING] = true},
+        [CONNECTION_HANDLED]   = {[CONNECTION_SENDING] = true, [CONNECTION_CUT] = true},
         [CONNECTION_SENDING]   = {[CONNECTION_WAITING] = true, [CONNECTION_CUT] = true},
         [CONNECTION_LINGERING] = {[CONNECTION_CUT] = true},
     };

@@ -32,7 +32,8 @@ typedef enum ConnectionState {
     CONNECTION_SENDING,   // libmicrohttpd has the answer
     CONNECTION_LINGERING, // answered before its body came; what comes is thrown away, so that the
                           // client reads the answer before it meets a reset
-    CONNECTION_CUT,       // shut down; libmicrohttpd closes it in its next run
+    CONNECTION_CUT,       // shut down, or its socket is a stream's; libmicrohttpd closes it in its
+                          // next run
 } ConnectionState;
 
 typedef struct Connection {
@@ -61,6 +62,7 @@ typedef enum RequestState {
     REQUEST_HANDLED,    // with admit or the handler, which answers now or later
     REQUEST_ANSWERED,   // http_respond was called
     REQUEST_SENDING,    // libmicrohttpd has the answer
+    REQUEST_STREAMED,   // its socket is a stream's now
 } RequestState;
 
 typedef struct ResponseHeader {
@@ -110,6 +112,17 @@ struct HttpServer {
     int64_t connection_count;
     Request *requests; // from their headers until their answer is sent
     size_t bodies_bytes;
+    int ended_fd; // a socket whose other end is closed
+    struct {
+        struct HttpStream *all;
+        struct HttpStream *waiting, *last_waiting; // to send
+        int64_t count;
+        size_t bytes; // that their clients have not taken
+        uv_timer_t flush;
+        uint64_t flushed_ms;
+        uint64_t stopped_ms;
+        bool raised; // the limit of open files
+    } streams;
     uint64_t trouble_ms; // of the last line in the log about exhaustion; 0: none
     bool stopping;
     void (*on_stopped)(void *ctx);
@@ -121,6 +134,9 @@ struct HttpServer {
 // Lets libmicrohttpd work in the next turn of the loop. (server.c)
 void server_run_soon(HttpServer *server);
 void server_connection_closed(HttpServer *server, Connection *connection);
+// One of the server's handles is closed; after the last one it is gone.
+void server_handle_closed(HttpServer *server);
+void server_on_handle_closed(uv_handle_t *handle); // the same; its data is the server
 // At most once a minute. (server.c)
 void server_log_trouble(HttpServer *server, const char *event, const char *why);
 
@@ -147,6 +163,15 @@ void connection_answer_early(Connection *connection, Str answer);
 void request_resume(Request *request);
 // A whole answer of a problem document as bytes, for the cases without a request. (answer.c)
 void request_write_refusal(const HttpRefusal *refusal, Buf *out);
+
+// The head of an answer without an end. (answer.c)
+void request_write_stream_head(const Request *request, Buf *out);
+
+// All streams of a server. (stream.c)
+void streams_init(HttpServer *server);
+void streams_tick(HttpServer *server, uint64_t now_ms);
+void streams_stop(HttpServer *server);
+void streams_free(HttpServer *server);
 
 void problem_write(Buf *json, const HttpProblem *problem); // (problem.c)
 

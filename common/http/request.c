@@ -314,8 +314,10 @@ static enum MHD_Result hand_over(Request *request)
     if (request->state == REQUEST_ANSWERED) {
         return request_send_answer(request);
     }
-    request->suspended = true;
-    MHD_suspend_connection(request->mhd);
+    if (request->state != REQUEST_STREAMED) { // else it is suspended
+        request->suspended = true;
+        MHD_suspend_connection(request->mhd);
+    }
     return MHD_YES;
 }
 
@@ -396,7 +398,8 @@ enum MHD_Result on_mhd_request(
     case REQUEST_ANSWERED:
         return request_send_answer(request);
     case REQUEST_DISCARDING:
-    case REQUEST_HANDLED: // resumed without an answer: the server is going away
+    case REQUEST_HANDLED:  // resumed without an answer: the server is going away
+    case REQUEST_STREAMED: // without its socket: it is at its end
     case REQUEST_SENDING:
         break;
     }

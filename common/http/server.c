@@ -38,6 +38,8 @@ static const HttpLimits DEFAULTS = {
     .request_ms = 30 * 1000,
     .idle_ms = 60 * 1000,
     .bodies_bytes = 256 * 1024 * 1024,
+    .streams = 12 * 1000,
+    .comment_ms = 15 * 1000,
 };
 
 // ---- the listening socket ----
@@ -256,7 +258,7 @@ static void run(HttpServer *server)
     if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_YES && timeout_ms == 0) {
         server_run_soon(server); // there was more than one pass takes
     }
-    if (server->requests == NULL && server->on_stopped != NULL) {
+    if (http_server_idle(server) && server->on_stopped != NULL) {
         void (*on_stopped)(void *ctx) = server->on_stopped;
         server->on_stopped = NULL;
         on_stopped(server->stopped_ctx);
@@ -277,6 +279,7 @@ static void on_timer_tick(uv_timer_t *timer)
     for (Connection *c = server->connections; c != NULL; c = c->next) {
         connection_check_time(c, now_ms);
     }
+    streams_tick(server, now_ms);
     listen_on(server, true);
     run(server);
 }
@@ -309,6 +312,7 @@ static void start_handles(HttpServer *server)
     uv_idle_init(server->loop, &server->soon);
     server->listener.data = server->work.data = server->timer.data = server->soon.data = server;
     server->open_handles = 4;
+    streams_init(server);
     listen_on(server, true);
     uv_poll_start(&server->work, UV_READABLE, on_work_readable);
     uv_timer_start(&server->timer, on_timer_tick, TICK_MS, TICK_MS);
@@ -339,6 +343,16 @@ static struct MHD_Daemon *start_daemon(HttpServer *server)
     // clang-format on
 }
 
+static int open_ended(void)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
+        return -1;
+    }
+    close(pair[1]);
+    return pair[0];
+}
+
 static int64_t given_or(int64_t given, int64_t def)
 {
     return given > 0 ? given : def;
@@ -353,6 +367,8 @@ static bool set_limits(HttpServer *server, const HttpLimits *given, Error *err)
     limits->request_ms = given_or(given->request_ms, DEFAULTS.request_ms);
     limits->idle_ms = given_or(given->idle_ms, DEFAULTS.idle_ms);
     limits->bodies_bytes = given_or(given->bodies_bytes, DEFAULTS.bodies_bytes);
+    limits->streams = given_or(given->streams, DEFAULTS.streams);
+    limits->comment_ms = given_or(given->comment_ms, DEFAULTS.comment_ms);
     return http_proxies_parse(str_from(given->proxies), &server->proxies, err);
 }
 
@@ -370,9 +386,11 @@ HttpServer *http_server_new(uv_loop_t *loop, const HttpServerOptions *options, E
         return NULL;
     }
     server->lenient = str_starts(str_from(MHD_get_version()), STR("0."));
-    server->daemon = start_daemon(server);
+    server->ended_fd = open_ended();
+    server->daemon = server->ended_fd >= 0 ? start_daemon(server) : NULL;
     if (server->daemon == NULL) {
         close(server->fd);
+        close(server->ended_fd);
         error_set(
             err, ERROR_CONFIG, "cannot start the http server on port %d: %s", server->port,
             "libmicrohttpd refused (too few file descriptors?)");
@@ -389,26 +407,31 @@ int http_server_port(const HttpServer *server)
     return server->port;
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+void server_handle_closed(HttpServer *server)
 {
-    HttpServer *server = handle->data;
     if (--server->open_handles > 0) {
         return;
     }
     void (*on_freed)(void *ctx) = server->on_freed;
     void *ctx = server->freed_ctx;
     http_places_free(server->places);
+    close(server->ended_fd);
     free(server);
     if (on_freed != NULL) {
         on_freed(ctx);
     }
 }
 
+void server_on_handle_closed(uv_handle_t *handle)
+{
+    server_handle_closed(handle->data);
+}
+
 static void stop_listening(HttpServer *server)
 {
     server->listening = false;
     server->stopping = true;
-    uv_close((uv_handle_t *)&server->listener, on_handle_closed); // before its descriptor is
+    uv_close((uv_handle_t *)&server->listener, server_on_handle_closed); // before its descriptor is
     close(server->fd);
 }
 
@@ -418,12 +441,13 @@ void http_server_stop(HttpServer *server, void (*on_stopped)(void *ctx), void *c
     stop_listening(server);
     server->on_stopped = on_stopped;
     server->stopped_ctx = ctx;
+    streams_stop(server);
     server_run_soon(server);
 }
 
 bool http_server_idle(const HttpServer *server)
 {
-    return server->requests == NULL;
+    return server->requests == NULL && server->streams.all == NULL;
 }
 
 void http_server_free(HttpServer *server, void (*on_freed)(void *ctx), void *ctx)
@@ -434,9 +458,10 @@ void http_server_free(HttpServer *server, void (*on_freed)(void *ctx), void *ctx
     if (!server->stopping) {
         stop_listening(server);
     }
-    uv_close((uv_handle_t *)&server->work, on_handle_closed); // before its descriptor is
-    uv_close((uv_handle_t *)&server->timer, on_handle_closed);
-    uv_close((uv_handle_t *)&server->soon, on_handle_closed);
+    uv_close((uv_handle_t *)&server->work, server_on_handle_closed); // before its descriptor is
+    uv_close((uv_handle_t *)&server->timer, server_on_handle_closed);
+    uv_close((uv_handle_t *)&server->soon, server_on_handle_closed);
+    streams_free(server);
     // libmicrohttpd must not be stopped while connections are suspended.
     for (Request *r = server->requests; r != NULL; r = r->next) {
         request_resume(r);

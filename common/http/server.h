@@ -62,6 +62,8 @@ typedef struct HttpLimits {
     int64_t idle_ms;      // 60 s between two requests
     int64_t bodies_bytes; // 256 MiB in memory; strangers get half of it, one of their
                           // addresses an eighth; beyond it 503
+    int64_t streams;      // 12,000 (stream.h); beyond it 503
+    int64_t comment_ms;   // 15 s that a stream is quiet before it gets a comment
     const char *proxies;  // none; addresses and ranges whose X-Forwarded-For is believed
 } HttpLimits;
 
@@ -82,8 +84,8 @@ int http_server_port(const HttpServer *server);
 // No new connections; an old one is closed after its next answer. on_stopped (from the loop) when
 // every request is answered; then free.
 void http_server_stop(HttpServer *server, void (*on_stopped)(void *ctx), void *ctx);
-// No request is with the handler or being answered. After a stop a connection from before may still
-// bring a last one.
+// No request is with the handler or being answered, and no stream is open. After a stop a
+// connection from before may still bring a last one.
 bool http_server_idle(const HttpServer *server);
 // Cuts what is left. A request that is still with the handler stays valid until its http_respond.
 void http_server_free(HttpServer *server, void (*on_freed)(void *ctx), void *ctx);
