@@ -157,6 +157,12 @@ static void on_link_served(void *ctx, natsMsg *message)
     }
 }
 
+static void on_link_heard(void *ctx, natsMsg *message)
+{
+    listen_take(ctx, message);
+    natsMsg_Destroy(message);
+}
+
 static void handle_state(Bus *bus, bool connected)
 {
     publisher_on_link(bus->publisher, connected);
@@ -342,7 +348,8 @@ static void open_handle(Bus *bus, uv_handle_t *handle)
 
 Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err)
 {
-    static const LinkHandlers handlers = {on_link_message, on_link_state, on_link_served};
+    static const LinkHandlers handlers = {
+        on_link_message, on_link_state, on_link_served, on_link_heard};
     if (!check_options(options, err)) {
         return NULL;
     }

@@ -9,6 +9,7 @@
 #include "common/bus/jetstream/ack_subject.h"
 #include "common/bus/jetstream/bus.h"
 #include "common/bus/jetstream/link.h"
+#include "common/bus/jetstream/listen.h"
 #include "common/bus/topology/topology.h"
 
 enum {
@@ -109,6 +110,11 @@ struct Bus {
     struct Guard *guard;       // NULL before the first worker
     struct Serve *serve;       // NULL: nothing is asked of us
     struct Presence *presence; // NULL unless wanted
+    struct {
+        const char *subject; // NULL: free
+        BusHeard on_heard;
+        void *ctx;
+    } listens[LINK_LISTENS_MAX];
     Publisher *publisher;
     Requests *requests;
     uv_prepare_t prepare;

@@ -19,6 +19,7 @@ struct Hop {
     int refs;
     unsigned breaks;
     size_t served_bytes; // in `filling`
+    size_t heard;        // the same
     char permission[200];
 };
 
@@ -74,6 +75,9 @@ static bool append(Items *items, HopItem item)
 // More than the loop can take is dropped unanswered: its publisher gets no answer and repeats it.
 static bool has_room(Hop *hop, const HopItem *item)
 {
+    if (item->kind == HOP_HEARD) {
+        return hop->heard++ < HOP_HEARD_MAX;
+    }
     if (item->kind != HOP_SERVED) {
         return true;
     }
@@ -104,6 +108,7 @@ HopItem *hop_take(Hop *hop, size_t *ret_count)
     hop->filling = hop->draining;
     hop->filling.count = 0;
     hop->served_bytes = 0;
+    hop->heard = 0;
     hop->draining = taken;
     uv_mutex_unlock(&hop->mutex);
     *ret_count = taken.count;

@@ -13,6 +13,7 @@ typedef enum HopKind {
     HOP_MESSAGE,
     HOP_SERVED, // a message of the served subject
     HOP_SERVED_END,
+    HOP_HEARD, // a message of a subject that is listened to
     HOP_DISCONNECTED,
     HOP_RECONNECTED,
     HOP_CLOSED,
@@ -20,7 +21,7 @@ typedef enum HopKind {
 } HopKind;
 
 typedef struct HopItem {
-    natsMsg *message; // HOP_MESSAGE and HOP_SERVED only
+    natsMsg *message; // HOP_MESSAGE, HOP_SERVED and HOP_HEARD only
     HopKind kind;
     unsigned generation; // of the connections; an event of an earlier one is stale
     unsigned breaks;     // HOP_MESSAGE: set by hop_push, hop_breaks() when it arrived
@@ -32,6 +33,7 @@ enum {
     HOP_ITEMS_MAX = 1 << 20, // beyond it messages are dropped, as on a broken connection; pulls
                              // keep it far below
     HOP_SERVED_BYTES_MAX = 32 * 1024 * 1024, // what others ask of us is bounded here alone
+    HOP_HEARD_MAX = 16 * 1024,               // messages that are listened to: more are dropped
 };
 
 Hop *hop_new(uv_async_t *async);

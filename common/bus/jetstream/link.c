@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +110,7 @@ static void on_work_connected(uv_work_t *work, int status)
         link->retry_ms = RETRY_MIN_MS;
         link->work_error[0] = link->logged_error[0] = '\0';
         link_subscribe_served(link);
+        link_subscribe_listens(link);
         report_state(link, both_up(link));
         return;
     }
@@ -151,6 +153,7 @@ static void handle_event(Link *link, HopKind kind)
     case HOP_MESSAGE:
     case HOP_SERVED:
     case HOP_SERVED_END:
+    case HOP_HEARD:
         break;
     }
 }
@@ -162,6 +165,8 @@ static void drain(Link *link)
     for (size_t i = 0; i < count; i++) {
         if (items[i].kind == HOP_SERVED) {
             link->handlers.on_served(link->ctx, items[i].message);
+        } else if (items[i].kind == HOP_HEARD) {
+            link->handlers.on_heard(link->ctx, items[i].message);
         } else if (items[i].kind == HOP_SERVED_END) {
             if (link->served.ending) { // else a lost connection's
                 link->handlers.on_served(link->ctx, NULL);
@@ -249,6 +254,34 @@ void link_serve_end(Link *link)
     }
     if (!drains) {
         hop_push(link->hop, (HopItem){.kind = HOP_SERVED_END});
+    }
+}
+
+// While the worker thread has the connections, the next one subscribes.
+void link_listen(Link *link, const char *subject)
+{
+    size_t i = 0;
+    while (i < LINK_LISTENS_MAX && link->listens[i].subject != NULL) {
+        i++;
+    }
+    assert(i < LINK_LISTENS_MAX);
+    link->listens[i].subject = subject;
+    if (!link->working) {
+        link_subscribe_listens(link);
+    }
+}
+
+void link_unlisten(Link *link, const char *subject)
+{
+    for (size_t i = 0; i < LINK_LISTENS_MAX; i++) {
+        if (link->listens[i].subject == subject) {
+            link->listens[i].subject = NULL;
+            if (!link->working) {
+                natsSubscription_Destroy(link->listens[i].subscription);
+                link->listens[i].subscription = NULL;
+            }
+            return;
+        }
     }
 }
 

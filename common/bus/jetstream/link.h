@@ -33,6 +33,8 @@ typedef struct LinkHandlers {
     void (*on_state)(void *ctx, bool connected); // connected: both connections are
     // A message of the served subject, the callee's; NULL: none comes any more.
     void (*on_served)(void *ctx, natsMsg *message);
+    // A message of a subject that is listened to, the callee's.
+    void (*on_heard)(void *ctx, natsMsg *message);
 } LinkHandlers;
 
 // Connects in the background and for ever again. The inbox is <prefix>.<random>; its subjects are
@@ -48,6 +50,12 @@ void link_use_domain(Link *link, const char *domain);
 void link_serve(Link *link, const char *subject, const char *queue);
 // What the server has sent already still comes, then NULL.
 void link_serve_end(Link *link);
+// What is published on `subject`, a static string, comes to on_heard, as long as it is connected
+// and after it is again; at most LINK_LISTENS_MAX at once. What comes faster than the loop takes it
+// is dropped (hop.h).
+enum { LINK_LISTENS_MAX = 4 };
+void link_listen(Link *link, const char *subject);
+void link_unlisten(Link *link, const char *subject);
 const char *link_inbox(const Link *link);
 bool link_connected(const Link *link);
 const char *link_trouble(const Link *link); // of the last attempt to connect; NULL: none

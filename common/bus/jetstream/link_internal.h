@@ -27,6 +27,10 @@ struct Link {
         natsSubscription *subscription;
         bool ending;
     } served;
+    struct {
+        const char *subject; // NULL: free
+        natsSubscription *subscription;
+    } listens[LINK_LISTENS_MAX];
     natsStatus work_status;
     char work_error[300];   // "": the last attempt succeeded, or there was none
     char logged_error[300]; // as logged
@@ -61,3 +65,4 @@ void link_block_signals(sigset_t *ret_before);
 // On the loop's thread. A connection that is lost meanwhile subscribes again by itself, and a new
 // one when it is there.
 void link_subscribe_served(Link *link);
+void link_subscribe_listens(Link *link);

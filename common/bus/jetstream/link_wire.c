@@ -62,6 +62,14 @@ static void on_nats_served(
     hop_push(((Wire *)closure)->hop, (HopItem){.message = message, .kind = HOP_SERVED});
 }
 
+static void on_nats_heard(
+    natsConnection *nc, natsSubscription *subscription, natsMsg *message, void *closure)
+{
+    (void)nc;
+    (void)subscription;
+    hop_push(((Wire *)closure)->hop, (HopItem){.message = message, .kind = HOP_HEARD});
+}
+
 static void on_nats_served_complete(void *closure)
 {
     push_event(closure, HOP_SERVED_END);
@@ -203,6 +211,10 @@ static void destroy_connections(Link *link)
     link->subscription = NULL;
     natsSubscription_Destroy(link->served.subscription);
     link->served.subscription = NULL;
+    for (size_t i = 0; i < LINK_LISTENS_MAX; i++) {
+        natsSubscription_Destroy(link->listens[i].subscription);
+        link->listens[i].subscription = NULL;
+    }
     for (int lane = 0; lane < LINK_LANES; lane++) {
         natsConnection_Destroy(link->nc[lane]);
         link->nc[lane] = NULL;
@@ -338,6 +350,37 @@ void link_subscribe_served(Link *link)
         (void)natsSubscription_SetOnCompleteCB(
             link->served.subscription, on_nats_served_complete, wire);
         (void)natsSubscription_SetPendingLimits(link->served.subscription, -1, -1); // hop.h bounds
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void subscribe_listen(Link *link, size_t i)
+{
+    Wire *wire = make_wire(link);
+    natsStatus s = natsConnection_Subscribe(
+        &link->listens[i].subscription, link->nc[LINK_IMMEDIATE], link->listens[i].subject,
+        on_nats_heard, wire);
+    if (s != NATS_OK) {
+        link->listens[i].subscription = NULL; // the connection is gone: the next one tries again
+        free_wire(wire);
+    } else {
+        (void)natsSubscription_SetOnCompleteCB(
+            link->listens[i].subscription, on_nats_complete, wire);
+        (void)natsSubscription_SetPendingLimits(link->listens[i].subscription, -1, -1); // hop.h
+    }
+}
+
+void link_subscribe_listens(Link *link)
+{
+    if (link->closing || link->nc[LINK_IMMEDIATE] == NULL) {
+        return;
+    }
+    sigset_t before;
+    link_block_signals(&before); // threads are born
+    for (size_t i = 0; i < LINK_LISTENS_MAX; i++) {
+        if (link->listens[i].subject != NULL && link->listens[i].subscription == NULL) {
+            subscribe_listen(link, i);
+        }
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

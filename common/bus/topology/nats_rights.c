@@ -27,7 +27,7 @@ static const NatsRights rights[] = {
      "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
      "ntf.hook.* ntf.dead.gateway.* ntf.inhand.gateway.* feed.* ntf.status.*.inapp.* "
      "evt.*.ResendErrorEmail ntf.status.*.*.failed aud.*.dead_letter $JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD",
-     "EVENTS REPLIES", "CONFIG IN_HAND FEED DEAD", NULL},
+     "EVENTS REPLIES", "CONFIG IN_HAND FEED DEAD STATUS", NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},
     {"stentor-dispatcher",
@@ -78,6 +78,23 @@ static const NatsRights rights[] = {
     {"stentor-admin",            ">", "", "", NULL},
 };
 // clang-format on
+
+// Core subjects: what streams republish, and the heartbeats of all processes (common/service).
+static const struct {
+    const char *service, *subjects;
+} hears[] = {
+    {"stentor-gateway", "live.status.> live.feed.* live.process.*.*"},
+};
+
+const char *nats_hears(const char *service)
+{
+    for (size_t i = 0; i < sizeof hears / sizeof hears[0]; i++) {
+        if (str_eq(str_from(hears[i].service), str_from(service))) {
+            return hears[i].subjects;
+        }
+    }
+    return NULL;
+}
 
 const NatsRights *nats_rights(size_t *ret_count)
 {

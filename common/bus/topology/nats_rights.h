@@ -15,6 +15,8 @@ typedef struct NatsRights {
 } NatsRights;
 
 const NatsRights *nats_rights(size_t *ret_count); // the rows are static
+// Space-separated subjects that the service listens to (listen.h); NULL: none.
+const char *nats_hears(const char *service);
 
 // The users of our own account in a nats-server configuration (accounts.h): one a row with
 // just its subjects. password_of(ctx, index) gives the password of each row.

@@ -100,6 +100,10 @@ static void write_user(Buf *out, const NatsRights *access, Str password)
         add_publish(&publish, access);
         buf_cstr(out, "]\n          subscribe: [");
         add(&subscribe, "_INBOX.1.>", str_from(access->service), STR_EMPTY);
+        Str rest = str_from(nats_hears(access->service)), word;
+        while (next_word(&rest, &word)) {
+            add(&subscribe, "1", word, STR_EMPTY);
+        }
         if (access->serves != NULL) {
             add(&subscribe, "1", str_from(access->serves), STR_EMPTY);
         }

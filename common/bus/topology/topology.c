@@ -37,7 +37,7 @@ static const StreamSpec streams[] = {
     // The audit log: as long as the longest class, and what it cannot store is not done.
     {"AUDIT",             "aud.*.*",                2557 * DAY_S, 2 * GIB, 0, true,  NULL, 0},
     // In-app inboxes. Full, it loses its oldest items, whose rows stay in feed.items.
-    {"FEED",              "feed.*",                 400 * DAY_S, 8 * GIB, 0, false, NULL, 0},
+    {"FEED",              "feed.*",                 400 * DAY_S, 8 * GIB, 0, false, "live.feed.$1", 0},
     // What recipients wrote back, for applications. A vendor sends the same again for up to a week, and one that was captured
     // counts once in it.
     {"REPLIES",           "ntf.reply.>",             30 * DAY_S, 1 * GIB, 0, false, "live.reply.>", 7 * DAY_S * 1000},

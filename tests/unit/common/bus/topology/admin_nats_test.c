@@ -163,6 +163,11 @@ static void status_is_republished_live(void **state)
     rig_ask(&rig, "$JS.API.STREAM.CREATE.LIVE", "{\"name\":\"LIVE\",\"subjects\":[\"live.>\"]}");
     publish_many(&rig, "ntf.status.acme.email.sent", "s", 2);
     WAIT(&rig, rig_count(&rig, "LIVE") == 2);
+    publish_many(&rig, "feed.acme", "f", 1);
+    WAIT(&rig, rig_count(&rig, "LIVE") == 3);
+    const char *last =
+        rig_ask(&rig, "$JS.API.STREAM.MSG.GET.LIVE", "{\"last_by_subj\":\"live.feed.acme\"}");
+    assert_non_null(strstr(last, "\"subject\":\"live.feed.acme\""));
     rig_ask(&rig, "$JS.API.STREAM.DELETE.LIVE", "");
 }
 
