@@ -492,6 +492,7 @@ void admin_register_metrics(Service *service)
         read_bus_pending, service);
     register_repeats(service);
     register_clocks(service);
+    trace_register_metrics(service);
     if (service->spec->wants_database) {
         register_database(service);
     }

@@ -27,6 +27,16 @@ static const Option base_rows[] = {
     {"STENTOR_DRAIN_MS", OPTION_INT, AT(drain_ms), "20000", 1, 3600000, false, "how long work in progress may take after SIGTERM, in milliseconds"},
     {"STENTOR_LOOP_LIMIT_MS", OPTION_INT, AT(loop_limit_ms), "30000", 0, 3600000, false, "processor time after which a process whose event loop is stuck ends itself, in milliseconds; 0: never"},
 };
+// The names are OpenTelemetry's, so that what is set for an application's SDK holds here too.
+static const Option trace_rows[] = {
+    {"OTEL_EXPORTER_OTLP_ENDPOINT", OPTION_TEXT, AT(otlp_endpoint), "", 0, 0, false, "URL of a collector of traces that takes OTLP over HTTP, such as http://127.0.0.1:4318; empty: no traces"},
+    {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", OPTION_TEXT, AT(otlp_traces_endpoint), "", 0, 0, false, "the same with its path, which is /v1/traces otherwise"},
+    {"OTEL_EXPORTER_OTLP_HEADERS", OPTION_TEXT, AT(otlp_headers), "", 0, 0, true, "headers for the collector: name=value,name=value"},
+    {"OTEL_TRACES_SAMPLER", OPTION_TEXT, AT(otel_sampler), "parentbased_traceidratio", 0, 0, false, "which good ones have traces: always_on, traceidratio, always_off (none at all); parentbased_...: the caller says"},
+    {"OTEL_TRACES_SAMPLER_ARG", OPTION_TEXT, AT(otel_sampler_argument), "0.01", 0, 0, false, "the part of them, of traceidratio: 0 to 1"},
+    {"OTEL_RESOURCE_ATTRIBUTES", OPTION_TEXT, AT(otel_resource), "", 0, 0, false, "what every span says of this process: key=value,key=value"},
+    {"OTEL_SERVICE_NAME", OPTION_TEXT, AT(otel_service_name), "", 0, 0, false, "its service.name in traces; empty: the program's name"},
+};
 static const Option database_rows[] = {
     {"STENTOR_DATABASE_URL", OPTION_TEXT, AT(database_url), NULL, 0, 0, true, "address of Postgres: postgresql://user:password@host/database"},
     {"STENTOR_DATABASE_CONNECTIONS", OPTION_INT, AT(database_connections), "2", 1, 32, false, "number of open connections to Postgres"},
@@ -66,6 +76,7 @@ void service_options_init(ServiceOptions *options, const ServiceSpec *spec)
     *options = (ServiceOptions){.count = 0};
     add_rows(options, spec->options, spec->option_count, own_offset());
     add_rows(options, base_rows, COUNT(base_rows), 0);
+    add_rows(options, trace_rows, COUNT(trace_rows), 0);
     if (spec->wants_database) {
         add_rows(options, database_rows, COUNT(database_rows), 0);
     }

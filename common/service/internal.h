@@ -12,6 +12,7 @@
 #include "common/service/health/notify.h"
 #include "common/service/health/steady.h"
 #include "common/service/service.h"
+#include "common/trace/tracer.h"
 
 #ifndef STENTOR_VERSION // the build gives it
 #define STENTOR_VERSION "unversioned"
@@ -33,6 +34,8 @@ typedef struct CommonOptions {
     bool core_dumps;
     int64_t drain_ms;
     int64_t loop_limit_ms;
+    const char *otlp_endpoint, *otlp_traces_endpoint, *otlp_headers;
+    const char *otel_sampler, *otel_sampler_argument, *otel_resource, *otel_service_name;
 } CommonOptions;
 
 enum { SERVICE_ROWS_MAX = 96 };
@@ -80,7 +83,7 @@ struct Service {
     Metrics *metrics;
     bool memory_locked; // all of it
     MasterKey *master_key;
-    EpochFolder *epochs; // NULL: the master key wraps
+    EpochFolder *epochs;   // NULL: the master key wraps
     bool fits;             // the database is one for this program, or none of ours is wanted
     char fit_trouble[240]; // why not; "": not known yet
     int64_t fit_asked_us;
@@ -90,6 +93,7 @@ struct Service {
     Notify notify;
     bool keys_checked;    // the master key is the installation's, or none is wanted
     uv_timer_t key_timer; // asks again after Postgres could not answer
+    Tracer *tracer;       // NULL: no traces
     HttpServer *admin;
     int admin_port;
     Bus *bus;
@@ -122,6 +126,7 @@ void database_begin_check(Service *service);
 // ---- admin endpoint ----
 
 bool admin_open(Service *service, Error *err);
+void trace_register_metrics(Service *service); // trace_metrics.c
 void admin_register_metrics(Service *service);
 void admin_time_database(Service *service); // once there is a pool
 // Appends why the service is not ready; false when it is not.

@@ -81,3 +81,14 @@ bool option_store(const Option *row, void *options, Str value, Error *err)
     }
     return store_bool(row, field, value, err);
 }
+
+bool option_is_name(Str text)
+{
+    return str_starts(text, STR("STENTOR_")) || str_starts(text, STR("OTEL_"));
+}
+
+const char *option_flag(const char *name)
+{
+    static const char OWN[] = "STENTOR_";
+    return str_starts(str_from(name), STR("STENTOR_")) ? name + sizeof OWN - 1 : name;
+}

@@ -106,10 +106,11 @@ static bool store_named(
     return store_from_file(l, row, path, source, err);
 }
 
-// "nats-url" -> "STENTOR_NATS_URL"; false when it is no flag's spelling.
+// "nats-url" -> "STENTOR_NATS_URL", "otel-service-name" -> "OTEL_SERVICE_NAME"; false when it is no
+// flag's spelling.
 static bool name_of_flag(Str flag, Buf *out)
 {
-    buf_cstr(out, "STENTOR_");
+    buf_cstr(out, str_starts(flag, STR("otel-")) ? "" : "STENTOR_");
     for (size_t i = 0; i < flag.len; i++) {
         char c = flag.ptr[i];
         bool letter = c >= 'a' && c <= 'z';
@@ -326,11 +327,11 @@ static bool take_line(Loader *l, Str name, Str value, Error *err)
     if (row != NULL) {
         return store_named(l, row, from_file, value, OPTION_FROM_FILE, err);
     }
-    if (str_starts(name, STR("STENTOR_"))) {
+    if (option_is_name(name)) {
         return pass_over(name, err);
     }
     return error_set(
-        err, ERROR_CONFIG, "'" STR_FMT "' is not an option: names begin with STENTOR_",
+        err, ERROR_CONFIG, "'" STR_FMT "' is not an option: names begin with STENTOR_ or OTEL_",
         STR_ARG(str_slice(name, 0, 80)));
 }
 
@@ -395,7 +396,7 @@ bool options_load_args(
     assert(count <= ROWS_MAX);
     Loader l = {.table = table, .count = count, .options = options};
     for (size_t i = 0; i < count; i++) {
-        assert(str_starts(str_from(table[i].name), STR("STENTOR_")));
+        assert(option_is_name(str_from(table[i].name)));
         if (table[i].type == OPTION_TEXT) {
             const char *none = NULL;
             memcpy(l.options + table[i].offset, &none, sizeof none);

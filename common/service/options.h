@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options: one table of rows per program yields parsing, validation, --help, the start-up line and
 // the README's table. Sources, later wins: default, file (--config FILE, lines NAME=value),
-// environment (NAME), command line: STENTOR_NATS_URL is --nats-url VALUE or --nats-url=VALUE; a
-// switch (OPTION_BOOL) may stand alone. A secret may also be read from a file: NAME_FILE
-// (environment and config file) or --name-file PATH. An unknown name is an error; in a file and in
-// the environment those of other programs are passed over (known_names.h), so that one of each
-// serves all programs, and in the environment what Kubernetes says of its services.
+// environment (NAME), command line: STENTOR_NATS_URL is --nats-url VALUE or --nats-url=VALUE, and
+// OTEL_SERVICE_NAME, which other makers' programs read too, --otel-service-name; a switch
+// (OPTION_BOOL) may stand alone. A secret may also be read from a file: NAME_FILE (environment and
+// config file) or --name-file PATH. An unknown name is an error; in a file and in the environment
+// those of other programs are passed over (known_names.h), so that one of each serves all programs,
+// and in the environment what Kubernetes says of its services.
 #pragma once
 
 #include "common/base/buf.h"

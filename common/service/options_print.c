@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
-#include "common/service/options.h"
-
-enum { PREFIX_LEN = 8 }; // "STENTOR_"
+#include "common/service/option_value.h"
 
 bool options_print(const Option *row, const void *options, Buf *out)
 {
@@ -57,7 +55,7 @@ bool options_help(
         const Option *row = &table[i];
         buf_cstr(out, "  ");
         buf_cstr(out, "--"); // "STENTOR_NATS_URL" -> "--nats-url"
-        for (const char *c = row->name + PREFIX_LEN; *c != '\0'; c++) {
+        for (const char *c = option_flag(row->name); *c != '\0'; c++) {
             bool letter = *c >= 'A' && *c <= 'Z';
             buf_char(out, letter ? (char)(*c - 'A' + 'a') : *c == '_' ? '-' : *c);
         }

@@ -82,6 +82,8 @@ static void close_next(Service *service)
         bus_close(TAKE(service->bus), on_part_closed, service);
     } else if (service->pool != NULL) {
         db_pool_close(TAKE(service->pool), on_part_closed, service);
+    } else if (service->tracer != NULL) {
+        tracer_free(TAKE(service->tracer), on_part_closed, service);
     }
 }
 
@@ -249,6 +251,28 @@ static void start_handles(Service *service)
     uv_timer_start(&service->lag_timer, on_lag_tick, LAG_SAMPLE_MS, LAG_SAMPLE_MS);
 }
 
+static bool open_tracer(Service *service, Error *err)
+{
+    const CommonOptions *o = service->options.common;
+    TracerOptions options = {
+        .endpoint = o->otlp_endpoint,
+        .traces_endpoint = o->otlp_traces_endpoint,
+        .headers = o->otlp_headers,
+        .sampler = o->otel_sampler,
+        .sampler_argument = o->otel_sampler_argument,
+        .resource_attributes = o->otel_resource,
+        .service_name = o->otel_service_name,
+        .program = service->spec->name,
+        .version = STENTOR_VERSION,
+        .instance = service->instance,
+    };
+    if (!tracer_new(&service->loop, &options, &service->tracer, err)) {
+        service_wrong_options(service);
+        return false;
+    }
+    return true;
+}
+
 static bool open_parts(Service *service, Error *err)
 {
     const CommonOptions *o = service->options.common;
@@ -258,7 +282,7 @@ static bool open_parts(Service *service, Error *err)
     if (service->spec->wants_master_key && !keys_load(service, err)) {
         return false;
     }
-    if (!admin_open(service, err)) {
+    if (!admin_open(service, err) || !open_tracer(service, err)) {
         return false;
     }
     snprintf(
@@ -509,6 +533,11 @@ MasterKey *service_master_key(Service *service)
 Metrics *service_metrics(Service *service)
 {
     return service->metrics;
+}
+
+Tracer *service_tracer(Service *service)
+{
+    return service->tracer;
 }
 
 const char *service_instance(Service *service)

@@ -18,6 +18,7 @@
 #include "common/db/db.h"
 #include "common/service/metrics.h"
 #include "common/service/options.h"
+#include "common/trace/tracer.h"
 
 typedef struct Service Service;
 
@@ -62,6 +63,7 @@ const char *service_epoch_folder(Service *service); // "": no epoch keys
 // Before it uses the master key: is it the installation's? false: the process ends with 2.
 bool service_check_keys(Service *service, const KeyRegister *keys);
 Metrics *service_metrics(Service *service);
+Tracer *service_tracer(Service *service);       // NULL: no traces
 const char *service_instance(Service *service); // random per process start, 26 characters
 // Once, in answer to stop(). Bus, pool and admin endpoint are closed from the next turn of the loop
 // on.
