@@ -58,6 +58,7 @@ typedef struct GatewayOptions {
     const char *public_url;
     const char *webhook_addresses;
     const char *webhook_dns;
+    const char *inbox_origins;
     StorageOptions storage;
     HttpLimits limits;
 } GatewayOptions;
@@ -110,6 +111,7 @@ typedef struct Gateway {
     InboxDuties *duties;
     InboxTokens inbox_tokens;
     InboxPublic inbox;
+    InboxOrigins inbox_origins;
     PeopleWait *inbox_wait;
     DeadLettersApi dead_letters;
     Arena *arena; // of the process
@@ -151,6 +153,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_WEBHOOK_DNS", OPTION_TEXT, offsetof(GatewayOptions, webhook_dns),
      "", 0, 0, false,
      "name servers that are asked for their names, 192.0.2.1:53,192.0.2.2; empty: the system's"},
+    {"STENTOR_GATEWAY_INBOX_ORIGINS", OPTION_TEXT, offsetof(GatewayOptions, inbox_origins),
+     "", 0, 0, false,
+     "origins of web pages that may call /v1/inbox: https://app.example,https://shop.example, or *; empty: the API's own"},
     STORAGE_ROWS(GatewayOptions, "no template assets"),
     HTTP_LIMIT_ROWS("STENTOR_GATEWAY", GatewayOptions),
     {"STENTOR_INGEST_CHANNELS", OPTION_TEXT, offsetof(GatewayOptions, channels),
@@ -408,6 +413,7 @@ static void build_inbox(Gateway *g)
         .keyring = g->keyring,
         .master = master,
         .catalog = g->configured.catalog,
+        .origins = &g->inbox_origins,
         .wait = g->inbox_wait,
         .unready = unready,
         .unready_ctx = g,
@@ -523,6 +529,9 @@ static bool open_parts(Gateway *g, const GatewayOptions *o, Error *err)
     };
     if (!public_url_read(o->public_url, g->arena, &g->public_url, err)) {
         return false;
+    }
+    if (!inbox_origins_parse(str_from(o->inbox_origins), &g->inbox_origins, err)) {
+        return error_wrap(err, "STENTOR_GATEWAY_INBOX_ORIGINS");
     }
     g->objects = asset_objects_new(loop, &o->storage, err);
     if (g->objects == NULL) {

@@ -574,7 +574,7 @@ bool inbox_public_admit(InboxPublic *inbox, HttpRequest *http)
     Visit *visit = arena_zalloc(http->arena, sizeof *visit);
     visit->inbox = inbox;
     visit->http = http;
-    if (!check_token(visit)) {
+    if (!inbox_origins_admit(inbox->origins, http) || !check_token(visit)) {
         return false;
     }
     http_request_known(http);

@@ -11,6 +11,7 @@
 #include "common/recipients/people_wait.h"
 #include "common/request/catalog.h"
 #include "common/service/metrics.h"
+#include "services/gateway/inbox/inbox_origins.h"
 
 typedef struct InboxPublic {
     Bus *bus;
@@ -18,7 +19,8 @@ typedef struct InboxPublic {
     Keyring *keyring;
     const MasterKey *master;
     const Catalog *catalog;
-    PeopleWait *wait; // for the projection of FEED
+    const InboxOrigins *origins; // of pages that may call it
+    PeopleWait *wait;            // for the projection of FEED
     const char *(*unready)(void *ctx);
     void *unready_ctx;
     Metric *shown, *stored, *refused;
