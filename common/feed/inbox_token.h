@@ -2,9 +2,10 @@
 // What a recipient's client shows at /v1/inbox: whose inbox, and until when. Signed with HMAC-SHA256
 // under a key of the tenant that is derived from the master key, so it is checked without a look-up;
 // good under each master key of the file, so that a rotation ends none. The inbox in it is a keyed
-// hash: it names no person.
+// hash, and the recipient's record, where there is one, our own id of it: it names no person.
 #pragma once
 
+#include "common/base/id.h"
 #include "common/codec/hash.h"
 #include "common/codec/master_key.h"
 
@@ -18,6 +19,7 @@ enum {
 typedef struct InboxToken {
     char tenant[INBOX_TENANT_SIZE];
     uint8_t recipient[ADDRESS_HASH_LEN]; // feed_recipient()
+    char recipient_id[ID_SIZE];          // whose record; "": none was known
     int64_t expires_at_us;               // whole seconds
 } InboxToken;
 

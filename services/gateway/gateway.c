@@ -363,12 +363,9 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
 static void build_preferences(Gateway *g)
 {
     g->preferences = (PreferencesPublic){
-        .bus = service_bus(g->service),
-        .pool = service_pool(g->service),
-        .keyring = g->keyring,
-        .wait = g->wait,
-        .audit = g->audit,
-        .known = g->configured.suppressions,
+        .parts =
+            {service_bus(g->service), service_pool(g->service), g->keyring, g->wait, g->audit,
+             g->configured.suppressions},
         .revoked = g->revoked,
         .unready = unready,
         .unready_ctx = g,
@@ -414,6 +411,7 @@ static void build_inbox(Gateway *g)
         .master = master,
         .catalog = g->configured.catalog,
         .origins = &g->inbox_origins,
+        .preferences = &g->preferences.parts,
         .wait = g->inbox_wait,
         .unready = unready,
         .unready_ctx = g,

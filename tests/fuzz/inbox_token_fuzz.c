@@ -21,11 +21,12 @@ static void require(bool holds)
     }
 }
 
-static void try_tenant(const MasterKey *master, Str tenant, unsigned altered)
+static void try_tenant(const MasterKey *master, Str tenant, const char *record, unsigned altered)
 {
     char text[INBOX_TOKEN_SIZE];
     InboxToken made = {.expires_at_us = NOW_US + 1000000};
     InboxToken read;
+    (void)str_to_c(str_from(record), made.recipient_id, sizeof made.recipient_id);
     if (!id_is_tenant(tenant) || !str_to_c(tenant, made.tenant, sizeof made.tenant)) {
         return;
     }
@@ -48,6 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     Str bytes = str_of(data, size);
     require(inbox_token_check(master, bytes, NOW_US, &read) == INBOX_BAD);
-    try_tenant(master, str_slice(bytes, 0, 32), size > 0 ? data[size - 1] * 7U : 0);
+    unsigned altered = size > 0 ? data[size - 1] * 7U : 0;
+    try_tenant(master, str_slice(bytes, 0, 32), "", altered);
+    try_tenant(master, str_slice(bytes, 0, 32), "rcp_01K0000000000000000000000A", altered);
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "common/codec/event.h"
 #include "common/events/sealed.h"
 #include "common/feed/feed_event.h"
+#include "services/gateway/inbox/inbox_preferences.h"
 #include "services/gateway/inbox/inbox_view.h"
 
 enum { LIMIT = 30, LIMIT_MAX = 100, BODY_MAX = 1024, SNOOZE_MAX_S = 366 * 86400 };
@@ -488,14 +489,14 @@ static bool take_action(Visit *visit, Str word, bool all)
     return false;
 }
 
-// "", "/counts", "/{id}/read", "/read-all". false: none of them.
+// "", "/counts", "/preferences", "/{id}/read", "/read-all". false: none of them.
 static bool read_path(Visit *visit)
 {
     Str rest = str_slice(visit->http->path, PATH.len, visit->http->path.len);
     Str first = STR_EMPTY;
     rest = rest.len > 0 ? str_slice(rest, 1, rest.len) : rest;
     visit->word = rest;
-    if (rest.len == 0 || str_eq(rest, STR("counts"))) {
+    if (rest.len == 0 || str_eq(rest, STR("counts")) || str_eq(rest, STR("preferences"))) {
         return true;
     }
     if (str_ends(rest, STR("-all"))) {
@@ -543,6 +544,11 @@ static bool check_method(Visit *visit)
         writes ? "use POST" : "use GET");
 }
 
+static bool is_preferences(const Visit *visit)
+{
+    return str_eq(visit->word, STR("preferences"));
+}
+
 static bool check_token(Visit *visit)
 {
     static const Str scheme = {"Bearer ", 7};
@@ -583,7 +589,7 @@ bool inbox_public_admit(InboxPublic *inbox, HttpRequest *http)
         return acts ? answer_unknown_action(visit) : answer_missing(visit);
     }
     http->admitted = visit;
-    return check_method(visit);
+    return is_preferences(visit) ? inbox_preferences_admit(inbox, http) : check_method(visit);
 }
 
 void inbox_public_handle(InboxPublic *inbox, HttpRequest *http)
@@ -591,6 +597,8 @@ void inbox_public_handle(InboxPublic *inbox, HttpRequest *http)
     Visit *visit = http->admitted;
     if (inbox->unready(inbox->unready_ctx) != NULL) {
         answer_unavailable(visit, NULL);
+    } else if (is_preferences(visit)) {
+        inbox_preferences_handle(inbox, http, &visit->token);
     } else if (visit->action != STENTOR__V1__FEED_ACTION__FEED_ACTION_UNSPECIFIED) {
         change(visit);
     } else if (visit->word.len == 0) {

@@ -5,13 +5,14 @@
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
-#include "common/feed/inbox_token.h"
 #include "common/db/keyring.h"
+#include "common/feed/inbox_token.h"
 #include "common/http/server.h"
 #include "common/recipients/people_wait.h"
 #include "common/request/catalog.h"
 #include "common/service/metrics.h"
 #include "services/gateway/inbox/inbox_origins.h"
+#include "services/gateway/preferences/preference_change.h"
 
 typedef struct InboxPublic {
     Bus *bus;
@@ -20,7 +21,8 @@ typedef struct InboxPublic {
     const MasterKey *master;
     const Catalog *catalog;
     const InboxOrigins *origins; // of pages that may call it
-    PeopleWait *wait;            // for the projection of FEED
+    const PreferenceParts *preferences;
+    PeopleWait *wait; // for the projection of FEED
     const char *(*unready)(void *ctx);
     void *unready_ctx;
     Metric *shown, *stored, *refused;

@@ -4,10 +4,11 @@
 #include "common/api/api_json.h"
 #include "common/base/clock.h"
 #include "common/codec/event.h"
-#include "common/feed/inbox_token.h"
 #include "common/events/sealed.h"
 #include "common/feed/feed_event.h"
+#include "common/feed/inbox_token.h"
 #include "common/model/channel_address.h"
+#include "services/gateway/inbox/inbox_owner.h"
 #include "stentor/v1/request.pb-c.h"
 
 enum { TTL_DEFAULT_S = 900, ID_MAX = 64 };
@@ -29,6 +30,7 @@ typedef struct Call {
     int64_t ttl_s;
     const Stentor__V1__Sealed *sealed;
     KeyWant want;
+    InboxOwner owner;
 } Call;
 
 static void answer(const Call *call, Str address)
@@ -39,6 +41,7 @@ static void answer(const Call *call, Str address)
     const MasterKey *master = call->tokens->master;
     Str tenant = str_from(call->base->tenant);
     (void)str_to_c(tenant, token.tenant, sizeof token.tenant);
+    (void)str_to_c(call->recipient_id, token.recipient_id, sizeof token.recipient_id);
     int64_t until_us = call->base->http->received_at_us + call->ttl_s * INT64_C(1000000);
     token.expires_at_us = until_us / 1000000 * 1000000;
     feed_recipient(master, tenant, address, token.recipient);
@@ -105,6 +108,31 @@ static void on_address_read(void *ctx, DbTxn *txn, const Error *err)
     keyring_resolve(call->tokens->keyring, &call->want, 1, on_key_found, call);
 }
 
+static void on_owner_found(InboxOwner *owner, const Error *err)
+{
+    Call *call = owner->ctx;
+    if (err != NULL) {
+        api_answer_failure(call->base, err);
+        return;
+    }
+    call->recipient_id = owner->id;
+    answer(call, call->to);
+}
+
+static void find_owner(Call *call)
+{
+    call->owner = (InboxOwner){
+        .pool = call->tokens->pool,
+        .master = call->tokens->master,
+        .http = call->base->http,
+        .tenant = str_from(call->base->tenant),
+        .address = call->to,
+        .done = on_owner_found,
+        .ctx = call,
+    };
+    inbox_owner_find(&call->owner);
+}
+
 static void look_up(Call *call)
 {
     DbTxn *txn = db_txn_new(call->tokens->pool);
@@ -151,7 +179,7 @@ static void post_token(ApiCall *base)
     } else if (call->recipient_id.len > 0) {
         look_up(call);
     } else {
-        answer(call, call->to);
+        find_owner(call);
     }
     api_body_free(&body);
 }

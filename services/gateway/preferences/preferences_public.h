@@ -7,23 +7,13 @@
 // works then.
 #pragma once
 
-#include "common/auditlog/audit_append.h"
-#include "common/bus/jetstream/bus.h"
 #include "common/codec/opt_out.h"
 #include "common/config/link_revocations.h"
-#include "common/db/keyring.h"
-#include "common/http/server.h"
-#include "common/model/suppressions.h"
-#include "common/recipients/people_wait.h"
 #include "common/service/metrics.h"
+#include "services/gateway/preferences/preference_change.h"
 
 typedef struct PreferencesPublic {
-    Bus *bus;
-    DbPool *pool;
-    Keyring *keyring;
-    PeopleWait *wait;
-    AuditLog *audit;
-    const Suppressions *known;
+    PreferenceParts parts;
     const LinkRevocations *revoked;
     OptOutKey key;
     const char *(*unready)(void *ctx); // NULL: requests are taken

@@ -54,6 +54,25 @@ static void a_token_says_whose_inbox_it_opens_until_it_ends(void **state)
     master_key_free(master);
 }
 
+static void a_token_names_the_record_whose_inbox_it_opens(void **state)
+{
+    (void)state;
+    char text[INBOX_TOKEN_SIZE];
+    static const char id[] = "rcp_01K0000000000000000000000A";
+    MasterKey *master = parse(FIRST);
+    InboxToken made = token_of("abcdefghijklmnopqrstuvwxyz012345"), read;
+    (void)str_to_c(str_from(id), made.recipient_id, sizeof made.recipient_id);
+    inbox_token_make(master, &made, text);
+    assert_int_equal(inbox_token_check(master, str_from(text), NOW_US, &read), INBOX_GOOD);
+    assert_string_equal(read.recipient_id, id);
+    assert_memory_equal(read.recipient, made.recipient, sizeof made.recipient);
+    made = token_of("acme");
+    inbox_token_make(master, &made, text);
+    assert_int_equal(inbox_token_check(master, str_from(text), NOW_US, &read), INBOX_GOOD);
+    assert_string_equal(read.recipient_id, "");
+    master_key_free(master);
+}
+
 static void no_altered_token_and_none_of_another_installation_is_good(void **state)
 {
     (void)state;
@@ -80,6 +99,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_says_whose_inbox_it_opens_until_it_ends),
+        cmocka_unit_test(a_token_names_the_record_whose_inbox_it_opens),
         cmocka_unit_test(no_altered_token_and_none_of_another_installation_is_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
