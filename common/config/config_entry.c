@@ -6,6 +6,7 @@
 #include "common/codec/event.h"
 #include "common/codec/key_register.h"
 #include "common/config/channel_health.h"
+#include "common/config/inbox_keys.h"
 #include "common/config/link_revocations.h"
 #include "common/config/mail_domain_entry.h"
 #include "common/config/webhook_subscription.h"
@@ -40,6 +41,7 @@ TENANT_OF(tenant_of_credential, Stentor__V1__VendorCredential)
 TENANT_OF(tenant_of_route, Stentor__V1__Route)
 TENANT_OF(tenant_of_mail_domain, Stentor__V1__MailDomain)
 TENANT_OF(tenant_of_webhook, Stentor__V1__WebhookSubscription)
+TENANT_OF(tenant_of_inbox_keys, Stentor__V1__InboxKeys)
 TENANT_OF(tenant_of_revocation, Stentor__V1__LinkRevocation)
 
 static const char *key_of_tenant(const ProtobufCMessage *message, Arena *arena)
@@ -172,6 +174,13 @@ static const char *key_of_webhook(const ProtobufCMessage *message, Arena *arena)
     return whole ? entry->id : "";
 }
 
+// "" for keys that could check no token: the entry before it stays.
+static const char *key_of_inbox_keys(const ProtobufCMessage *message, Arena *arena)
+{
+    (void)arena;
+    return inbox_keys_are_whole((const Stentor__V1__InboxKeys *)message) ? INBOX_KEYS_KEY : "";
+}
+
 static const char *tenant_of_register(const ProtobufCMessage *message)
 {
     (void)message;
@@ -200,6 +209,7 @@ static const Kind kinds[] = {
     {MAIL_DOMAIN_KIND, &stentor__v1__mail_domain__descriptor,      tenant_of_mail_domain, key_of_mail_domain, NULL},
     {LINK_REVOCATION_KIND, &stentor__v1__link_revocation__descriptor, tenant_of_revocation, key_of_revocation, NULL},
     {WEBHOOK_KIND,  &stentor__v1__webhook_subscription__descriptor, tenant_of_webhook, key_of_webhook,     NULL},
+    {INBOX_KEYS_KIND, &stentor__v1__inbox_keys__descriptor,     tenant_of_inbox_keys,  key_of_inbox_keys,  NULL},
     {KEY_REGISTER_KIND, &stentor__v1__master_keys__descriptor,  tenant_of_register,    key_of_register,    NULL},
 };
 // clang-format on

@@ -18,6 +18,7 @@
 #include "services/gateway/deadletters/dead_letters_api.h"
 #include "services/gateway/inbox/feed_projector.h"
 #include "services/gateway/inbox/inbox_duties.h"
+#include "services/gateway/inbox/inbox_keys_api.h"
 #include "services/gateway/inbox/inbox_public.h"
 #include "services/gateway/inbox/inbox_tokens.h"
 #include "services/gateway/notifications/notification_api.h"
@@ -112,6 +113,8 @@ typedef struct Gateway {
     InboxTokens inbox_tokens;
     InboxPublic inbox;
     InboxOrigins inbox_origins;
+    InboxKeys *inbox_keys;
+    InboxKeysApi inbox_keys_api;
     PeopleWait *inbox_wait;
     DeadLettersApi dead_letters;
     Arena *arena; // of the process
@@ -186,6 +189,8 @@ static void on_entry_taken(void *ctx, Str kind, Str tenant, Str key, const BusMe
     } else if (str_eq(kind, STR(LINK_REVOCATION_KIND))) {
         Error err = {0}; // config_entry.h believes it, so there is none
         (void)link_revocations_put(g->revoked, tenant, key, message->payload, &err);
+    } else if (str_eq(kind, STR(INBOX_KEYS_KIND))) {
+        inbox_keys_changed(g->inbox_keys, tenant, message->payload);
     } else if (str_eq(kind, STR("asset"))) {
         Error err = {0}; // the same
         (void)assets_put(g->assets, tenant, key, message->payload, message->sequence, &err);
@@ -403,6 +408,8 @@ static void build_inbox(Gateway *g)
     g->duties = inbox_duties_new(bus, pool, metrics, may_do_duties, g);
     g->inbox_tokens = (InboxTokens){pool, g->keyring, master};
     inbox_tokens_add(&g->api, &g->inbox_tokens);
+    g->inbox_keys_api = (InboxKeysApi){bus, service_master_key(g->service), g->inbox_keys};
+    inbox_keys_api_add(&g->api, &g->inbox_keys_api);
     g->inbox_wait = people_wait_new_for(pool, &inbox_position_sql);
     g->inbox = (InboxPublic){
         .bus = bus,
@@ -412,6 +419,7 @@ static void build_inbox(Gateway *g)
         .catalog = g->configured.catalog,
         .origins = &g->inbox_origins,
         .preferences = &g->preferences.parts,
+        .keys = g->inbox_keys,
         .wait = g->inbox_wait,
         .unready = unready,
         .unready_ctx = g,
@@ -482,6 +490,7 @@ static void free_assets(Gateway *g)
 {
     assets_free(g->assets);
     link_revocations_free(g->revoked);
+    inbox_keys_free(g->inbox_keys);
     arena_free(g->arena);
 }
 
@@ -574,6 +583,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     g->arena = arena_new(0);
     g->assets = assets_new();
     g->revoked = link_revocations_new();
+    g->inbox_keys = inbox_keys_new(service_master_key(service));
     if (!open_server(g, o, err)) {
         if (g->places == NULL) {
             service_wrong_options(service);

@@ -2,6 +2,7 @@
 #include "services/gateway/inbox/inbox_preferences.h"
 
 #include "common/base/log.h"
+#include "services/gateway/inbox/inbox_owner.h"
 #include "services/gateway/preferences/preference_page.h"
 
 enum { ANSWER_MAX = 64 * 1024 };
@@ -10,6 +11,7 @@ enum { ANSWER_MAX = 64 * 1024 };
 typedef struct Visit {
     PreferenceCall call; // first
     InboxPublic *inbox;
+    InboxOwner owner;
 } Visit;
 
 // ---- answers ----
@@ -111,15 +113,46 @@ bool inbox_preferences_admit(InboxPublic *inbox, HttpRequest *http)
     return false;
 }
 
+static void go_on(Visit *visit, Str recipient_id)
+{
+    if (recipient_id.len == 0) {
+        answer_no_record(visit->inbox, visit->call.http);
+        return;
+    }
+    visit->call.recipient_id = recipient_id;
+    preference_look_up(&visit->call);
+}
+
+static void on_owner_found(InboxOwner *owner, const Error *err)
+{
+    Visit *visit = owner->ctx;
+    if (err != NULL) {
+        answer_unavailable(visit->inbox, visit->call.http, err);
+    } else {
+        go_on(visit, owner->id);
+    }
+}
+
+// A token that the tenant has signed has an address and names no record.
+static void find_owner(Visit *visit, const InboxToken *token)
+{
+    visit->owner = (InboxOwner){
+        .pool = visit->inbox->pool,
+        .master = visit->inbox->master,
+        .http = visit->call.http,
+        .tenant = visit->call.tenant,
+        .address = str_from(token->address),
+        .done = on_owner_found,
+        .ctx = visit,
+    };
+    inbox_owner_find(&visit->owner);
+}
+
 void inbox_preferences_handle(InboxPublic *inbox, HttpRequest *http, const InboxToken *token)
 {
     bool puts = str_eq(http->method, STR("PUT"));
     if (puts && preference_store_unready(inbox->preferences) != NULL) {
         answer_unavailable(inbox, http, NULL);
-        return;
-    }
-    if (token->recipient_id[0] == '\0') {
-        answer_no_record(inbox, http);
         return;
     }
     Visit *visit = arena_zalloc(http->arena, sizeof *visit);
@@ -128,11 +161,14 @@ void inbox_preferences_handle(InboxPublic *inbox, HttpRequest *http, const Inbox
         .parts = inbox->preferences,
         .http = http,
         .tenant = str_from(token->tenant),
-        .recipient_id = str_from(token->recipient_id),
         .notification_id = STR_EMPTY,
         .said_by = "inbox",
         .done = on_looked_up,
     };
     visit->call.state.channels[CHANNEL_INAPP] = true; // by its id, where it has no such address
-    preference_look_up(&visit->call);
+    if (token->address[0] != '\0') {
+        find_owner(visit, token);
+    } else {
+        go_on(visit, str_from(token->recipient_id));
+    }
 }

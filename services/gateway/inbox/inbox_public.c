@@ -10,6 +10,8 @@
 #include "common/codec/event.h"
 #include "common/events/sealed.h"
 #include "common/feed/feed_event.h"
+#include "services/gateway/inbox/inbox_bearer.h"
+#include "services/gateway/inbox/inbox_keys_api.h"
 #include "services/gateway/inbox/inbox_preferences.h"
 #include "services/gateway/inbox/inbox_view.h"
 
@@ -474,7 +476,7 @@ static void change(Visit *visit)
 
 bool inbox_is_path(Str path)
 {
-    return str_starts(path, PATH) && !str_eq(path, TOKENS) &&
+    return str_starts(path, PATH) && !str_eq(path, TOKENS) && !inbox_keys_is_path(path) &&
            (path.len == PATH.len || path.ptr[PATH.len] == '/');
 }
 
@@ -555,16 +557,12 @@ static bool check_token(Visit *visit)
     InboxPublic *inbox = visit->inbox;
     Str shown = http_header(visit->http, "Authorization");
     Str token = str_starts(shown, scheme) ? str_slice(shown, scheme.len, shown.len) : STR_EMPTY;
-    InboxVerdict verdict =
-        inbox_token_check(inbox->master, token, visit->http->received_at_us, &visit->token);
+    InboxVerdict verdict = inbox_bearer_check(inbox, visit->http, token, &visit->token);
     if (verdict != INBOX_GOOD) {
         http_response_header(visit->http, "WWW-Authenticate", STR("Bearer"));
         return refuse(
             visit, 401, verdict == INBOX_EXPIRED ? "token-expired" : "unauthorized",
-            "The inbox token is not valid", "Authorization",
-            verdict == INBOX_EXPIRED
-                ? "the token has expired; get a new one from the application's server"
-                : "send 'Authorization: Bearer inb_...', a token of POST /v1/inbox/tokens");
+            "The inbox token is not valid", "Authorization", inbox_bearer_reason(verdict));
     }
     if (inbox->unready(inbox->unready_ctx) == NULL &&
         catalog_standing(inbox->catalog, str_from(visit->token.tenant)) != STANDING_ACTIVE) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
+#include "common/config/inbox_keys.h"
 #include "common/db/keyring.h"
 #include "common/feed/inbox_token.h"
 #include "common/http/server.h"
@@ -22,7 +23,8 @@ typedef struct InboxPublic {
     const Catalog *catalog;
     const InboxOrigins *origins; // of pages that may call it
     const PreferenceParts *preferences;
-    PeopleWait *wait; // for the projection of FEED
+    const InboxKeys *keys; // of tenants' own servers
+    PeopleWait *wait;      // for the projection of FEED
     const char *(*unready)(void *ctx);
     void *unready_ctx;
     Metric *shown, *stored, *refused;
