@@ -5,7 +5,7 @@
 SET search_path = pg_catalog, pg_temp;
 WITH space AS (
     SELECT oid, nspname, nspowner, nspacl FROM pg_namespace
-    WHERE nspname IN ('stentor', 'keys', 'ingest', 'dispatcher', 'digest_flusher', 'archiver', 'archive', 'archive_drop', 'archive_restore', 'people', 'order_saga', 'feed', 'erasure', 'webhooks', 'gateway',
+    WHERE nspname IN ('stentor', 'keys', 'ingest', 'dispatcher', 'digest_flusher', 'archiver', 'archive', 'archive_drop', 'archive_restore', 'people', 'order_saga', 'feed', 'erasure', 'webhooks', 'gateway', 'find',
                       'stentor_outbox')),
 role AS (SELECT * FROM pg_roles WHERE rolname LIKE 'stentor\_%'),
 relation AS (

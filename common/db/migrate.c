@@ -18,7 +18,8 @@
 
 const char *const migrate_schemas[] = {
     "stentor", "keys",       "ingest", "dispatcher", "archive",  "archiver", "digest_flusher",
-    "people",  "order_saga", "feed",   "erasure",    "webhooks", "gateway", NULL};
+    "people",  "order_saga", "feed",   "erasure",    "webhooks", "gateway",  "find",
+    NULL};
 
 enum {
     FILE_MAX_BYTES = 4 * 1024 * 1024,

@@ -31,6 +31,7 @@ NotificationStatus status_of_request(
     status.scheduled_for_us = request->scheduled_for_us;
     status.batch_id = request->batch_id;
     status.digest_window_id = request->digest_window_id;
+    status.source_event_id = request->source_event_id;
     status.source_event_type = request->source_event_type;
     status.copy_of = request->copy_of;
     status.resends = request->resends;

@@ -53,6 +53,11 @@ static const DataPlace rows[] = {
     {"feed.statuses",  PLACE_WORK,        "FEED", PERSON_NONE, "", ""},
     {"feed.positions", PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
 
+    // ---- the search index ----
+    {"find.entries",   PLACE_PROJECTION,  "STATUS", PERSON_HASHED, BY_AGE ", 180 days or as STENTOR_GATEWAY_FIND_DAYS says", ""},
+    {"find.positions", PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
+    {"find.progress",  PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
+
     // ---- digest-flusher ----
     {"digest_flusher.preferences",             PLACE_PROJECTION,  "PEOPLE", PERSON_HASHED, BY_ROW, ""},
     {"digest_flusher.consents",                PLACE_PROJECTION,  "PEOPLE", PERSON_HASHED, BY_ROW, ""},

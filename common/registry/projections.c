@@ -30,6 +30,15 @@ static const ProjectionRow rows[] = {
      .streams = {"FEED"},
      .remake = REMAKE_REPLACE,
      .how = ""},
+    // Its rows are only ever added, and each says what one event says: so it is folded again in
+    // place, while it is searched. Days that are older than the log stay.
+    {.name = "find",
+     .schema = "find",
+     .position = "find",
+     .tables = {"entries"},
+     .streams = {"STATUS"},
+     .remake = REMAKE_REWIND,
+     .how = ""},
     // The log is EVENTS, which holds seven days: what is older stays as it is. Its inbox is its
     // position.
     {.name = "saga",

@@ -8,6 +8,7 @@
 typedef enum ProjectionRemake {
     REMAKE_SWAP,    // stentor rebuild: next to the live tables, then swapped in
     REMAKE_REPLACE, // stentor rebuild: in a copy, then what differs is replaced
+    REMAKE_REWIND,  // stentor rebuild: its position is taken back, and its service folds it again
     REMAKE_SERVICE, // by its own service, as `how` says: it decides or publishes
 } ProjectionRemake;
 

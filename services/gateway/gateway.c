@@ -16,6 +16,8 @@
 #include "services/gateway/assets/assets_public.h"
 #include "services/gateway/attachments/attachments_api.h"
 #include "services/gateway/deadletters/dead_letters_api.h"
+#include "services/gateway/find/find_api.h"
+#include "services/gateway/find/find_projector.h"
 #include "services/gateway/inbox/feed_projector.h"
 #include "services/gateway/inbox/inbox_duties.h"
 #include "services/gateway/inbox/inbox_keys_api.h"
@@ -62,6 +64,7 @@ typedef struct GatewayOptions {
     const char *inbox_origins;
     StorageOptions storage;
     HttpLimits limits;
+    FindOptions find;
 } GatewayOptions;
 
 // Stopping goes through these in order; each begins when the one before has ended.
@@ -109,6 +112,9 @@ typedef struct Gateway {
     LinkRevocations *revoked;
     PreferencesPublic preferences;
     FeedProjector *feed;
+    FindStore find_store;
+    FindContext find_context;
+    FindProjector *find; // NULL: no search index
     InboxDuties *duties;
     InboxTokens inbox_tokens;
     InboxPublic inbox;
@@ -164,6 +170,7 @@ static const Option OPTIONS[] = {
     {"STENTOR_INGEST_CHANNELS", OPTION_TEXT, offsetof(GatewayOptions, channels),
      "email", 0, 0, false,
      "channels that have a vendor, as ingest has it: a trigger or a template for another one is warned of"},
+    FIND_ROWS(GatewayOptions),
 };
 // clang-format on
 
@@ -232,7 +239,8 @@ static void advance_stop(Gateway *g)
     // A connection from before the stop may still bring its last request.
     if (g->phase == PHASE_DRAINING && g->closing == 0 && http_server_idle(g->server)) {
         g->phase = PHASE_FREEING;
-        g->closing = 7;
+        g->closing = 8;
+        find_store_close(&g->find_store, on_part_closed, g);
         people_wait_free(g->inbox_wait, on_part_closed, g);
         asset_objects_close(g->objects, on_part_closed, g);
         attachment_places_close(g->places, on_part_closed, g);
@@ -263,7 +271,10 @@ static void begin_stop(void *state)
     Gateway *g = state;
     g->phase = PHASE_DRAINING;
     key_usage_flush(g->key_usage);
-    g->closing = 5;
+    g->closing = 5 + (g->find != NULL);
+    if (g->find != NULL) {
+        find_projector_stop(g->find, on_part_closed, g);
+    }
     reply_releases_stop(g->reply_releases, on_part_closed, g);
     feed_projector_stop(g->feed, on_part_closed, g);
     inbox_duties_stop(g->duties, on_part_closed, g);
@@ -360,6 +371,9 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     subscriptions_api_add(&g->api, &g->subscriptions);
     g->access = (AccessApi){service_pool(g->service)};
     access_api_add(&g->api, &g->access);
+    g->find_context =
+        (FindContext){&g->find_store, service_master_key(g->service), g->notifications.waits};
+    find_api_add(&g->api, &g->find_context);
     build_files(g, o);
     openapi_api_add(&g->api);
     build_dead_letters(g);
@@ -445,6 +459,21 @@ static void build_parts(Gateway *g, const TenantMembers *members)
         bus, g->audit, service_master_key(g->service), service_metrics(g->service));
     g->tenant_events = tenant_events_new(
         bus, service_master_key(g->service), members, service_metrics(g->service));
+}
+
+static void build_find(Gateway *g, const GatewayOptions *o)
+{
+    find_store_open(&g->find_store, g->service, &o->find);
+    if (o->find.on) {
+        g->find = find_projector_new(&(FindProjectorOptions){
+            .bus = service_bus(g->service),
+            .pool = g->find_store.index,
+            .database_url = g->find_store.index_url,
+            .master = service_master_key(g->service),
+            .metrics = service_metrics(g->service),
+            .days = o->find.days,
+        });
+    }
 }
 
 static bool read_options(
@@ -593,6 +622,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         return false;
     }
     build_parts(g, &members);
+    build_find(g, o);
     build_preferences(g);
     build_routes(g, o, delivered);
     build_inbox(g);
@@ -612,6 +642,7 @@ static void free_gateway(void *state)
     reply_releases_free(g->reply_releases);
     tenant_events_free(g->tenant_events);
     feed_projector_free(g->feed);
+    find_projector_free(g->find);
     inbox_duties_free(g->duties);
     tenant_api_free(g->tenants);
     api_keys_api_free(g->api_keys);

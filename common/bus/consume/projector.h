@@ -62,6 +62,8 @@ Projector *projector_new(
 void projector_stop(
     Projector *projector, void (*on_stopped)(void *ctx), void *ctx); // flushes what is folded first
 void projector_free(Projector *projector);                           // only after on_stopped
+// Another one has changed the stored positions: what is folded is dropped, and they are read again.
+void projector_reload(Projector *projector);
 bool projector_active(const Projector *projector); // holds the lock and folds; false: stands by
 const char *projector_failure(
     const Projector *projector); // NULL, or why it has stopped (stream recreated ...)

@@ -87,6 +87,13 @@ void projector_drop(Projector *p)
     projector_wait_ms(p, 0);
 }
 
+void projector_reload(Projector *projector)
+{
+    if (projector->state == PROJECTOR_FOLDING || projector->state == PROJECTOR_FLUSHING) {
+        projector_drop(projector);
+    }
+}
+
 void projector_fail(Projector *p, const Error *err)
 {
     if (p->failure[0] != '\0') {

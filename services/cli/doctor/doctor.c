@@ -157,7 +157,7 @@ static void check_owner(Doctor *doctor, PGconn *conn)
               " JOIN pg_roles r ON r.oid = p.proowner AND r.rolsuper"
               " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.prosecdef AND n.nspname IN"
               " ('stentor', 'keys', 'ingest', 'dispatcher', 'digest_flusher', 'archive', "
-              "'archiver', 'people', 'order_saga', 'feed', 'erasure', 'webhooks')");
+              "'archiver', 'people', 'order_saga', 'feed', 'erasure', 'webhooks', 'find')");
     bool known = PQresultStatus(res) == PGRES_TUPLES_OK;
     bool ok = known && strcmp(PQgetvalue(res, 0, 0), "0") == 0;
     doctor_say(

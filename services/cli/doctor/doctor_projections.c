@@ -21,11 +21,13 @@ typedef struct Known {
 
 static const char *const of_people[] = {"PEOPLE", NULL};
 static const char *const of_feed[] = {"FEED", NULL};
+static const char *const of_status[] = {"STATUS", NULL};
 static const Known known_projections[] = {
     {"archiver", "history", "archiver", history_streams, "stentor rebuild history --carry-older"},
     {"people", "people", "ingest", of_people, NULL},
     {"digest_flusher", "digests", "digest-flusher", of_people, NULL},
     {"feed", "feed", "gateway", of_feed, NULL},
+    {"find", "find", "gateway", of_status, "stentor rebuild find"},
 };
 static const Known outbox_projections = {"stentor_outbox", NULL, "outbox-relay", NULL, NULL};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rebuild: a projection again from the log. What is done for each is in rebuild_history.c,
-// rebuild_people.c and rebuild_saga.c; here is what it prints.
+// rebuild_people.c, rebuild_saga.c and rebuild_find.c; here is what it prints.
 #include <jansson.h>
 #include <string.h>
 
@@ -12,6 +12,9 @@ static bool run_rebuild(Rebuild *rebuild, Error *err)
 {
     if (rebuild->row->remake == REMAKE_SWAP) {
         return rebuild_history(rebuild, err);
+    }
+    if (rebuild->row->remake == REMAKE_REWIND) {
+        return rebuild_find(rebuild, err);
     }
     if (strcmp(rebuild->row->name, "saga") == 0) {
         return rebuild_saga(rebuild, err);

@@ -35,3 +35,4 @@ bool rebuild_freeze_level(Rebuild *rebuild, const RebuildFreeze *level, Error *e
 bool rebuild_history(Rebuild *rebuild, Error *err);
 bool rebuild_people(Rebuild *rebuild, PeopleKind kind, Error *err);
 bool rebuild_saga(Rebuild *rebuild, Error *err);
+bool rebuild_find(Rebuild *rebuild, Error *err);

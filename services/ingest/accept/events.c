@@ -263,6 +263,7 @@ static bool frame_status(Building *b, Frame *ret, Error *err)
     event.accepted_at_us = a->accepted_at_us;
     event.scheduled_for_us = a->decision.until_us;
     event.batch_id = pb_text(b->arena, r->batch_id);
+    event.source_event_id = pb_text(b->arena, r->source_event_id);
     event.source_event_type = pb_text(b->arena, r->source_event_type);
     event.copy_of = pb_text(b->arena, r->copy_of);
     event.gate_trace = pb_borrow(a->gate_trace);

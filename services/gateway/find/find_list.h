@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// FindList: one page of a list of notifications. The index names candidates, newest first, or
+// history does where no index serves the filters; history has their rows; what fits is shown. When
+// few of the candidates fit it asks again, a bounded number of times: then the page has fewer than
+// `limit` and a cursor behind what was looked at.
+#pragma once
+
+#include "services/gateway/find/find_filters.h"
+#include "services/gateway/find/find_store.h"
+#include "services/gateway/notifications/notification_view.h"
+
+typedef struct FindContext {
+    const FindStore *store;
+    const MasterKey *master;
+    const NotificationWait *waits; // by channel
+} FindContext;
+
+// fixed, value: as find_query_read. Leads to one answer.
+void find_list_answer(ApiCall *call, const FindContext *context, FindFilter fixed, Str value);
