@@ -264,6 +264,7 @@ int cmd_batch_cancel(Cli *cli);
 int cmd_batch_show(Cli *cli);
 int cmd_batch_list(Cli *cli);
 int cmd_status(Cli *cli);
+int cmd_why(Cli *cli);
 int cmd_scheduled_list(Cli *cli);
 int cmd_cancel(Cli *cli);
 int cmd_find(Cli *cli);

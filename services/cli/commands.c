@@ -104,6 +104,9 @@ const Command commands[] = {
      "show a notification with its timeline and attempts\n"
      "  --wait STATUS   wait until it has this status, or one that ends it\n"
      "  --timeout S     give up waiting (default 30)", cmd_status, NULL},
+    {"why", "ID", 1, 1, "json",
+     "say why a notification did or did not arrive, and what can be done: what the gate asked, what it waits for, what\n"
+     "the vendor said, and the number of its dead letter", cmd_why, NULL},
     {"scheduled list", "", 0, 0, "reason= recipient= trigger= subject= before= limit= json",
      "list what waits for a time, the first due first: schedules, quiet hours, limits, digests, retries\n"
      "  --reason NAME                  schedule, quiet, limit, digest or retry\n"

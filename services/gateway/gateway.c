@@ -43,6 +43,7 @@
 #include "services/gateway/triggers/resolvers_api.h"
 #include "services/gateway/triggers/triggers_api.h"
 #include "services/gateway/vendors/vendors_api.h"
+#include "services/gateway/why/why_api.h"
 
 enum {
     TICK_MS = 500, // lists that take too long are ended
@@ -91,6 +92,7 @@ typedef struct Gateway {
     ResolversApi resolvers;
     RecipientsApi people;
     NotificationApi notifications;
+    WhyApi why;
     ScheduledApi scheduled;
     TenantApi *tenants;
     TenantEvents *tenant_events;
@@ -250,7 +252,7 @@ static void advance_stop(Gateway *g)
         dns_free(g->subscriptions.target.dns, on_part_closed, g);
     }
     if (g->phase == PHASE_FREEING && g->closing == 0 && g->suppressions.reading == 0 &&
-        g->dead_letters.scans.count == 0) {
+        g->dead_letters.scans.count == 0 && g->why.scans.open == 0) {
         g->phase = PHASE_STOPPED;
         uv_close((uv_handle_t *)&g->tick, on_tick_closed);
     }
@@ -261,6 +263,7 @@ static void on_timer_tick(uv_timer_t *timer)
     Gateway *g = timer->data;
     suppressions_list_tick(&g->suppressions);
     dead_letters_api_tick(&g->dead_letters);
+    stream_scans_tick(&g->why.scans);
     attachments_tick(&g->attachments, uv_now(timer->loop));
     key_usage_tick(g->key_usage, uv_now(timer->loop));
     advance_stop(g);
@@ -328,6 +331,10 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     recipients_api_add(&g->api, &g->people);
     g->notifications.pool = service_pool(g->service);
     notification_api_add(&g->api, &g->notifications);
+    why_api_init(
+        &g->why, bus, service_pool(g->service), g->configured.catalog, g->notifications.waits);
+    g->notifications.why = &g->why.reader;
+    why_api_add(&g->api, &g->why);
     g->scheduled = (ScheduledApi){service_pool(g->service)};
     scheduled_api_add(&g->api, &g->scheduled);
     g->templates = (TemplatesApi){

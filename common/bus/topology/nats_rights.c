@@ -19,15 +19,16 @@ static const NatsRights rights[] = {
      "$JS.API.STREAM.INFO.EVENTS $JS.API.CONSUMER.LIST.EVENTS "
      "$JS.API.STREAM.MSG.GET.EVENTS $JS.API.STREAM.MSG.DELETE.EVENTS",
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
-    // The gateway writes configuration and recipients, and nothing that becomes a mail; it has webhooks delivered again. It reads tenants' events.
-    // Dead letters it reads and drops, with their notification's end; sending one again it asks of ingest (ResendErrorEmail).
+    // The gateway writes configuration and recipients, and nothing that becomes a mail; it has webhooks delivered again. It reads tenants' events,
+    // and what was rendered, to show one notification. Dead letters it reads and drops, with their notification's end; sending one again it
+    // asks of ingest (ResendErrorEmail).
     {"stentor-gateway",
      "ppl.* cfg.suppression.> cfg.trigger.> cfg.resolver.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> cfg.asset.> "
      "cfg.mail_domain.> cfg.revocation.> cfg.route.> cfg.credential.> cfg.channel_health.*.* cfg.webhook.*.* cfg.inbox_keys.*.self "
      "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
      "ntf.hook.* ntf.dead.gateway.* ntf.inhand.gateway.* feed.* ntf.status.*.inapp.* "
      "evt.*.ResendErrorEmail ntf.status.*.*.failed aud.*.dead_letter $JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD",
-     "EVENTS REPLIES", "CONFIG IN_HAND FEED DEAD STATUS", NULL},
+     "EVENTS REPLIES", "CONFIG IN_HAND FEED DEAD STATUS " RENDEREDS, NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},
     {"stentor-dispatcher",

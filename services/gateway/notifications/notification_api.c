@@ -8,22 +8,25 @@
 #include "common/config/channel_health.h"
 #include "services/gateway/notifications/notification_read.h"
 #include "services/gateway/notifications/timeline.h"
+#include "services/gateway/why/why_list.h"
 
 // ---- GET /v1/notifications/{id} ----
 
 // What ?include= adds to the answer, one bit each.
-enum { INCLUDE_TIMELINE = 1, INCLUDE_ATTEMPTS = 2 };
+enum { INCLUDE_TIMELINE = 1, INCLUDE_ATTEMPTS = 2, INCLUDE_WHY = 4 };
 
 typedef struct Include {
     const char *name;
     unsigned bit;
 } Include;
-static const Include INCLUDES[] = {{"timeline", INCLUDE_TIMELINE}, {"attempts", INCLUDE_ATTEMPTS}};
+static const Include INCLUDES[] = {
+    {"timeline", INCLUDE_TIMELINE}, {"attempts", INCLUDE_ATTEMPTS}, {"why", INCLUDE_WHY}};
 enum { INCLUDE_COUNT = sizeof INCLUDES / sizeof *INCLUDES };
 
 typedef struct Call {
     const NotificationApi *api;
     unsigned include;
+    const NotificationRead *read;
     Page page; // of attempts
 } Call;
 
@@ -54,7 +57,8 @@ static bool read_include(ApiCall *base, unsigned *ret)
         if (bit == 0) {
             api_answer_parameter(
                 base, "include",
-                "'" STR_FMT "' is unknown; of timeline, attempts, with ',' between", STR_ARG(name));
+                "'" STR_FMT "' is unknown; of timeline, attempts, why, with ',' between",
+                STR_ARG(name));
             return false;
         }
         *ret |= bit;
@@ -69,9 +73,10 @@ static const NotificationWait *wait_of(const NotificationApi *api, const History
     return known ? &api->waits[channel] : NULL;
 }
 
-static void on_read(void *ctx, NotificationRead *read)
+// why NULL: it was not asked for.
+static void answer(const Call *call, const WhyList *why)
 {
-    const Call *call = ctx;
+    const NotificationRead *read = call->read;
     Buf out;
     buf_init(&out, NOTIFICATION_JSON_MAX);
     notification_print_open(
@@ -81,9 +86,32 @@ static void on_read(void *ctx, NotificationRead *read)
         timeline_print(
             &out, &read->row, read->attempts, read->attempt_count, read->attempts_before);
     }
+    if (why != NULL) {
+        why_print(&out, why);
+    }
     buf_char(&out, '}');
     http_respond(read->base->http, 200, "application/json", buf_view(&out));
     buf_done(&out);
+}
+
+static void on_facts(void *ctx, const WhyFacts *facts)
+{
+    const Call *call = ctx;
+    Arena *arena = call->read->base->http->arena;
+    WhyList *why = arena_alloc(arena, sizeof *why);
+    why_list_make(facts, arena, why);
+    answer(call, why);
+}
+
+static void on_read(void *ctx, NotificationRead *read)
+{
+    Call *call = ctx;
+    call->read = read;
+    if ((call->include & INCLUDE_WHY) != 0) {
+        why_read(call->api->why, read, on_facts, call);
+    } else {
+        answer(call, NULL);
+    }
 }
 
 static void get_notification(ApiCall *base)

@@ -8,10 +8,12 @@
 #include "common/api/api.h"
 #include "common/db/db.h"
 #include "services/gateway/notifications/notification_view.h"
+#include "services/gateway/why/why_read.h"
 
 typedef struct NotificationApi {
     DbPool *pool;
     NotificationWait waits[CHANNEL_COUNT]; // by channel
+    const WhyReader *why;                  // for ?include=why
 } NotificationApi;
 
 void notification_api_add(Api *api, NotificationApi *notifications); // borrows it
