@@ -5,7 +5,7 @@
 
 #include "services/ingest/accept/accept.h"
 #include "services/ingest/accept/accept_sql.h"
-#include "services/ingest/gate/gate_run.h"
+#include "common/gate/gate_run.h"
 
 typedef struct Group {
     Accept *accept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/ingest/gate/gate_owners.h"
+#include "common/gate/gate_owners.h"
 
 #include "common/model/suppressions.h"
 

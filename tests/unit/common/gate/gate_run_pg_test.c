@@ -9,7 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/codec/event.h"
-#include "services/ingest/gate/gate_run.h"
+#include "common/gate/gate_run.h"
 #include "stentor/v1/config.pb-c.h"
 #include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"

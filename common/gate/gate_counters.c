@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/ingest/gate/gate_counters.h"
+#include "common/gate/gate_counters.h"
 
 #include <assert.h>
 

@@ -7,8 +7,8 @@
 #include "common/db/keyring.h"
 #include "common/model/rules/gate_trace.h"
 #include "common/request/catalog.h"
-#include "services/ingest/gate/gate_counters.h"
-#include "services/ingest/gate/gate_records.h"
+#include "common/gate/gate_counters.h"
+#include "common/gate/gate_records.h"
 
 typedef struct Notice {
     Request request; // a copy: the gate may change recipient, address and locale

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "services/ingest/gate/gate_run.h"
+#include "common/gate/gate_run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/codec/suppressed.h"
 #include "common/model/retention/retention.h"
-#include "services/ingest/gate/gate_owners.h"
+#include "common/gate/gate_owners.h"
 
 #define PLATFORM STR("platform")
 

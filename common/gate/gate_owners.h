@@ -6,7 +6,7 @@
 
 #include "common/codec/master_key.h"
 #include "common/db/db.h"
-#include "services/ingest/gate/notice.h"
+#include "common/gate/notice.h"
 
 enum { OWNERS_MAX = 100 }; // of one address; beyond it the ones with the oldest ids
 

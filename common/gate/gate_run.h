@@ -11,8 +11,8 @@
 
 #include "common/model/suppressions.h"
 #include "common/request/catalog.h"
-#include "services/ingest/gate/gate_counters.h"
-#include "services/ingest/gate/notice.h"
+#include "common/gate/gate_counters.h"
+#include "common/gate/notice.h"
 
 typedef struct Gate {
     DbPool *pool;
