@@ -314,6 +314,13 @@ void gate_trace(const GateCase *c, const GateDecision *decision, char out[GATE_T
     }
 }
 
+void gate_trace_erased(char trace[GATE_TRACE_SIZE])
+{
+    const char *address = strstr(trace, "A+"); // rules are in small letters
+    Trace cut = {.out = trace, .used = address == NULL ? strlen(trace) : (size_t)(address - trace)};
+    add(&cut, GATE_STEP_ADDRESS, GATE_REFUSED, "erased");
+}
+
 // ---- reading one ----
 
 const char *gate_step_name(GateStep step)

@@ -43,6 +43,9 @@ typedef enum GateOutcome {
 // decision: what gate_decide, or gate_refuse as a refusal, said of the same case.
 void gate_trace(const GateCase *facts, const GateDecision *decision, char out[GATE_TRACE_SIZE]);
 
+// It was found afterwards that the address cannot be opened any more: A-(erased) takes the place of A+.
+void gate_trace_erased(char trace[GATE_TRACE_SIZE]);
+
 typedef struct GateTraceStep {
     GateStep step;
     GateOutcome outcome;

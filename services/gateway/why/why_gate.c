@@ -108,6 +108,7 @@ static const char *answer_of_rule(const Asked *asked)
         {GATE_STEP_OPT_OUT, "owner", "Another recipient who has this address has"},
         {GATE_STEP_PREFERENCE, "owner",
          "No: another recipient who has this address has switched this off"},
+        {GATE_STEP_ADDRESS, "erased", "No: the recipient's data was erased or is restricted"},
         {GATE_STEP_ADDRESS, "guardian", "No: it goes to the guardian, and there is none"},
     };
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {

@@ -114,6 +114,7 @@ static void open_addresses(Group *g)
         if (notice->decision.verdict != GATE_SUPPRESS && !may_be_written_to(notice, g->arena)) {
             notice->decision = (GateDecision){.verdict = GATE_SUPPRESS, .reason = GATE_NO_ADDRESS};
             notice->has_address = false;
+            gate_trace_erased(notice->trace);
         }
     }
 }

@@ -181,6 +181,18 @@ static void a_minors_guardian_is_the_first_question(void **state)
     assert_string_equal(trace, "T+U+A-(guardian)");
 }
 
+static void an_erased_address_takes_the_place_of_what_was_behind_it(void **state)
+{
+    Fixture *f = *state;
+    f->tenant.limits.per_day = 9;
+    char trace[GATE_TRACE_SIZE];
+    GateDecision decision = gate_decide(&f->facts);
+    gate_trace(&f->facts, &decision, trace);
+    assert_string_equal(trace, "T+S+U+A+L+");
+    gate_trace_erased(trace);
+    assert_string_equal(trace, "T+S+U+A-(erased)");
+}
+
 // ---- the law ----
 
 static unsigned draw(unsigned *seed)
@@ -292,6 +304,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_passed_over_is_waived, set_up, tear_down),
         cmocka_unit_test_setup_teardown(why_it_waits_and_why_not_can_be_seen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_minors_guardian_is_the_first_question, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_erased_address_takes_the_place_of_what_was_behind_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             the_last_question_is_the_reason_of_the_decision, set_up, tear_down),
         cmocka_unit_test(what_a_reader_does_not_know_is_passed_over),
