@@ -140,6 +140,15 @@ static Str bearer(Str authorization)
     return str_trim(str_slice(authorization, scheme.len, authorization.len));
 }
 
+static AuthVerdict judge(const KeyEntry *entry, int64_t now_us)
+{
+    if (entry->revoked || (entry->revoked_at_us != 0 && entry->revoked_at_us <= now_us)) {
+        return AUTH_REVOKED;
+    }
+    bool expired = entry->expires_at_us != 0 && entry->expires_at_us <= now_us;
+    return expired ? AUTH_EXPIRED : AUTH_OK;
+}
+
 AuthVerdict auth_check(const Auth *auth, Str authorization, int64_t now_us, AuthCaller *ret)
 {
     Str key = str_slice(bearer(authorization), 0, AUTH_KEY_MAX);
@@ -154,11 +163,9 @@ AuthVerdict auth_check(const Auth *auth, Str authorization, int64_t now_us, Auth
     if (CRYPTO_memcmp(hash, entry->hash, SHA256_LEN) != 0) {
         return AUTH_UNKNOWN;
     }
-    if (entry->revoked || (entry->revoked_at_us != 0 && entry->revoked_at_us <= now_us)) {
-        return AUTH_REVOKED;
-    }
-    if (entry->expires_at_us != 0 && entry->expires_at_us <= now_us) {
-        return AUTH_EXPIRED;
+    AuthVerdict verdict = judge(entry, now_us);
+    if (verdict != AUTH_OK) {
+        return verdict;
     }
     memcpy(ret->tenant, entry->tenant, TENANT_SIZE);
     ret->key_id = key_id;
@@ -166,4 +173,11 @@ AuthVerdict auth_check(const Auth *auth, Str authorization, int64_t now_us, Auth
     ret->expires_at_us = entry->expires_at_us;
     ret->from = entry->from;
     return AUTH_OK;
+}
+
+bool auth_holds(const Auth *auth, Str key_id, Scope scope, int64_t now_us)
+{
+    const KeyEntry *entry = map_get(auth->keys, bare_id(key_id));
+    return entry != NULL && judge(entry, now_us) == AUTH_OK &&
+           (entry->scopes & SCOPE_BIT(scope)) != 0;
 }

@@ -37,3 +37,5 @@ typedef struct AuthCaller {
 ScopeSet auth_scopes(const Stentor__V1__ApiKey *key);
 // The value of the Authorization header. *ret is written for AUTH_OK only.
 AuthVerdict auth_check(const Auth *auth, Str authorization, int64_t now_us, AuthCaller *ret);
+// Whether a key that was shown before still stands and has the scope: for what goes on for long.
+bool auth_holds(const Auth *auth, Str key_id, Scope scope, int64_t now_us);

@@ -23,9 +23,11 @@ enum {
     QUEUES_MAX = 64 * 1024 * 1024, // bytes of all streams
     SEND_BUFFER_BYTES = 32 * 1024, // of the kernel, which doubles it
     FLUSH_MS = 100,
-    FLUSH_COUNT = 256,    // streams in one turn of the loop
-    STUCK_MS = 30 * 1000, // without a byte taken, or acknowledged
-    DRAIN_MS = 3000,      // that the last bytes have once the server stops
+    SEND_BYTES = 16 * 1024, // that wait for no flush
+    FLUSH_COUNT = 256,      // streams in one turn of the loop
+    STUCK_MS = 30 * 1000,   // without a byte taken, or acknowledged
+    LAST_MS = 5000,         // the same of a stream that is ending
+    DRAIN_MS = 3000,        // that the last bytes have once the server stops
     HEAD_BYTES = 8 * 1024,
 };
 
@@ -145,6 +147,8 @@ static void end(HttpStream *stream)
     unlink_stream(stream);
     server->streams.bytes -= unsent(stream);
     buf_done(&stream->queue);
+    buf_init(&stream->queue, 0);
+    stream->sent = 0;
     uv_close((uv_handle_t *)&stream->poll, on_poll_closed); // before its descriptor is
     close(stream->fd);
     if (server->stopping) {
@@ -289,8 +293,17 @@ bool http_stream_write(HttpStream *stream, Str events)
         return false;
     }
     append(stream, events);
+    if (unsent(stream) >= SEND_BYTES && !stream->blocked) {
+        send_queue(stream);
+        return stream->state == STREAM_OPEN;
+    }
     want_flush(stream);
     return true;
+}
+
+size_t http_stream_unsent(const HttpStream *stream)
+{
+    return unsent(stream);
 }
 
 void http_stream_close(HttpStream *stream)
@@ -434,7 +447,8 @@ void streams_tick(HttpServer *server, uint64_t now_ms)
         next = s->next;
         uint64_t quiet_ms = now_ms > s->moved_ms ? now_ms - s->moved_ms : 0;
         bool late = server->stopping && now_ms - server->streams.stopped_ms > DRAIN_MS;
-        if (late || (unsent(s) > 0 && quiet_ms > STUCK_MS)) {
+        uint64_t patience_ms = s->state == STREAM_ENDING ? LAST_MS : STUCK_MS;
+        if (late || (unsent(s) > 0 && quiet_ms > patience_ms)) {
             end(s);
         } else if (s->state == STREAM_OPEN && unsent(s) == 0 && quiet_ms >= comment_ms) {
             (void)http_stream_write(s, COMMENT);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // An answer that goes on: server-sent events (WHATWG HTML, 9.2) for as long as the client listens.
-// What is written goes out once a client and 100 ms. Law: no client holds more than 64 KiB of
-// memory, and none holds up another: one that does not read gets a `reset` and is closed. A comment
-// every 15 s keeps what stands between from closing it. When the server stops, each stream ends
-// after what was written.
+// What is written goes out once a client and 100 ms, or as soon as it is 16 KiB. Law: no client
+// holds more than 64 KiB of memory, and none holds up another: one that does not read gets a
+// `reset` and is closed. A comment every 15 s keeps what stands between from closing it. When the
+// server stops, each stream ends after what was written.
 #pragma once
 
 #include "common/base/buf.h"
@@ -24,6 +24,8 @@ typedef struct HttpStream HttpStream;
 HttpStream *http_stream_begin(HttpRequest *request, void (*on_end)(void *ctx), void *ctx);
 // Whole events (http_event_write), copied. false: the stream is at its end, on_end comes.
 bool http_stream_write(HttpStream *stream, Str events);
+// Bytes that its client has not taken yet; for writers that can wait for it.
+size_t http_stream_unsent(const HttpStream *stream);
 // Ends it after what was written; on_end comes later.
 void http_stream_close(HttpStream *stream);
 int64_t http_server_streams(const HttpServer *server); // that are open

@@ -23,6 +23,7 @@
 #include "services/gateway/inbox/inbox_keys_api.h"
 #include "services/gateway/inbox/inbox_public.h"
 #include "services/gateway/inbox/inbox_tokens.h"
+#include "services/gateway/live/live_api.h"
 #include "services/gateway/notifications/notification_api.h"
 #include "services/gateway/openapi/openapi_api.h"
 #include "services/gateway/preferences/preferences_public.h"
@@ -125,6 +126,7 @@ typedef struct Gateway {
     InboxKeysApi inbox_keys_api;
     PeopleWait *inbox_wait;
     DeadLettersApi dead_letters;
+    Live *live;
     Arena *arena; // of the process
     Str public_url;
     uv_timer_t tick;
@@ -274,10 +276,11 @@ static void begin_stop(void *state)
     Gateway *g = state;
     g->phase = PHASE_DRAINING;
     key_usage_flush(g->key_usage);
-    g->closing = 5 + (g->find != NULL);
+    g->closing = 6 + (g->find != NULL);
     if (g->find != NULL) {
         find_projector_stop(g->find, on_part_closed, g);
     }
+    live_stop(g->live, on_part_closed, g);
     reply_releases_stop(g->reply_releases, on_part_closed, g);
     feed_projector_stop(g->feed, on_part_closed, g);
     inbox_duties_stop(g->duties, on_part_closed, g);
@@ -432,6 +435,10 @@ static void build_inbox(Gateway *g)
     g->inbox_keys_api = (InboxKeysApi){bus, service_master_key(g->service), g->inbox_keys};
     inbox_keys_api_add(&g->api, &g->inbox_keys_api);
     g->inbox_wait = people_wait_new_for(pool, &inbox_position_sql);
+    g->live = live_new(&(LiveOptions){
+        bus, pool, g->inbox_wait, g->configured.auth, g->configured.catalog, metrics,
+        service_loop(g->service)});
+    live_api_add(&g->api, g->live);
     g->inbox = (InboxPublic){
         .bus = bus,
         .pool = pool,
@@ -442,6 +449,7 @@ static void build_inbox(Gateway *g)
         .preferences = &g->preferences.parts,
         .keys = g->inbox_keys,
         .wait = g->inbox_wait,
+        .streams = live_inbox(g->live),
         .unready = unready,
         .unready_ctx = g,
     };
@@ -651,6 +659,7 @@ static void free_gateway(void *state)
     feed_projector_free(g->feed);
     find_projector_free(g->find);
     inbox_duties_free(g->duties);
+    live_free(g->live);
     tenant_api_free(g->tenants);
     api_keys_api_free(g->api_keys);
     key_usage_free(g->key_usage);

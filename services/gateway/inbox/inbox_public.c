@@ -491,14 +491,15 @@ static bool take_action(Visit *visit, Str word, bool all)
     return false;
 }
 
-// "", "/counts", "/preferences", "/{id}/read", "/read-all". false: none of them.
+// "", "/counts", "/preferences", "/stream", "/{id}/read", "/read-all". false: none of them.
 static bool read_path(Visit *visit)
 {
     Str rest = str_slice(visit->http->path, PATH.len, visit->http->path.len);
     Str first = STR_EMPTY;
     rest = rest.len > 0 ? str_slice(rest, 1, rest.len) : rest;
     visit->word = rest;
-    if (rest.len == 0 || str_eq(rest, STR("counts")) || str_eq(rest, STR("preferences"))) {
+    if (rest.len == 0 || str_eq(rest, STR("counts")) || str_eq(rest, STR("preferences")) ||
+        str_eq(rest, STR("stream"))) {
         return true;
     }
     if (str_ends(rest, STR("-all"))) {
@@ -599,6 +600,8 @@ void inbox_public_handle(InboxPublic *inbox, HttpRequest *http)
         inbox_preferences_handle(inbox, http, &visit->token);
     } else if (visit->action != STENTOR__V1__FEED_ACTION__FEED_ACTION_UNSPECIFIED) {
         change(visit);
+    } else if (str_eq(visit->word, STR("stream"))) {
+        inbox_streams_open(inbox->streams, http, &visit->token);
     } else if (visit->word.len == 0) {
         show_items(visit);
     } else {

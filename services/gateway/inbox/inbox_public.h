@@ -13,6 +13,7 @@
 #include "common/request/catalog.h"
 #include "common/service/metrics.h"
 #include "services/gateway/inbox/inbox_origins.h"
+#include "services/gateway/live/inbox_streams.h"
 #include "services/gateway/preferences/preference_change.h"
 
 typedef struct InboxPublic {
@@ -25,6 +26,7 @@ typedef struct InboxPublic {
     const PreferenceParts *preferences;
     const InboxKeys *keys; // of tenants' own servers
     PeopleWait *wait;      // for the projection of FEED
+    InboxStreams *streams;
     const char *(*unready)(void *ctx);
     void *unready_ctx;
     Metric *shown, *stored, *refused;

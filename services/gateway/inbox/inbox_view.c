@@ -70,19 +70,19 @@ json_t *inbox_item_json(const InboxItem *item)
     return object;
 }
 
-json_t *inbox_counts_json(const PGresult *rows)
+json_t *inbox_counts_of(const PGresult *rows, int from, int to, int column)
 {
     int64_t sums[3] = {0};
     int64_t version = 0;
     json_t *categories = json_object();
-    for (int i = 0; i < db_rows(rows); i++) {
-        Str category = db_get_text(rows, i, 0);
+    for (int i = from; i < to; i++) {
+        Str category = db_get_text(rows, i, column);
         int64_t counts[3];
         for (int k = 0; k < 3; k++) {
-            counts[k] = db_get_int(rows, i, 1 + k);
+            counts[k] = db_get_int(rows, i, column + 1 + k);
             sums[k] += counts[k];
         }
-        int64_t changed = db_get_int(rows, i, 4);
+        int64_t changed = db_get_int(rows, i, column + 4);
         version = changed > version ? changed : version;
         if (counts[2] > 0) {
             (void)json_object_setn_new(
@@ -95,4 +95,9 @@ json_t *inbox_counts_json(const PGresult *rows)
     return json_pack(
         "{s:I, s:I, s:I, s:o, s:I}", "unseen", (json_int_t)sums[0], "unread", (json_int_t)sums[1],
         "total", (json_int_t)sums[2], "by_category", categories, "version", (json_int_t)version);
+}
+
+json_t *inbox_counts_json(const PGresult *rows)
+{
+    return inbox_counts_of(rows, 0, db_rows(rows), 0);
 }

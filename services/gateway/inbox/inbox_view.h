@@ -30,3 +30,5 @@ typedef struct InboxItem {
 json_t *inbox_item_json(const InboxItem *item);
 // Rows of category, unseen, unread, total, version.
 json_t *inbox_counts_json(const PGresult *rows);
+// The same of the rows from `from` to before `to`, whose columns begin at `column`.
+json_t *inbox_counts_of(const PGresult *rows, int from, int to, int column);
