@@ -15,7 +15,13 @@
 #include "services/gateway/inbox/inbox_preferences.h"
 #include "services/gateway/inbox/inbox_view.h"
 
-enum { LIMIT = 30, LIMIT_MAX = 100, BODY_MAX = 1024, SNOOZE_MAX_S = 366 * 86400 };
+enum {
+    LIMIT = 30,
+    LIMIT_MAX = 100,
+    BODY_MAX = 1024,
+    SNOOZE_MAX_S = 366 * 86400,
+    PARAMETERS_MAX = 4,
+};
 
 static const Str PATH = {"/v1/inbox", 9};
 static const Str TOKENS = {"/v1/inbox/tokens", 16};
@@ -574,6 +580,38 @@ static bool check_token(Visit *visit)
     return true;
 }
 
+// Of the list; everything else takes none.
+static bool is_parameter(const Visit *visit, Str name)
+{
+    static const char *const names[] = {"tab", "category", "limit", "before"};
+    bool known = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        known = known || str_eq(name, str_from(names[i]));
+    }
+    return known && visit->word.len == 0;
+}
+
+static bool check_query(Visit *visit)
+{
+    HttpArgument found[PARAMETERS_MAX + 1]; // one more than there are: the first wrong is here
+    size_t count = http_arguments(visit->http, found, PARAMETERS_MAX + 1);
+    for (size_t i = 0; i < count && i <= PARAMETERS_MAX; i++) {
+        bool twice = false;
+        for (size_t n = 0; n < i; n++) {
+            twice = twice || str_eq(found[n].name, found[i].name);
+        }
+        if (twice || !is_parameter(visit, found[i].name)) {
+            return refuse(
+                visit, 400, "invalid-parameter", "A query parameter is not valid",
+                arena_cstr(visit->http->arena, str_slice(found[i].name, 0, 64)),
+                twice                  ? "given twice; give it once"
+                : visit->word.len == 0 ? "unknown; this route takes tab, category, limit, before"
+                                       : "unknown; this route takes no query parameters");
+        }
+    }
+    return true;
+}
+
 bool inbox_public_admit(InboxPublic *inbox, HttpRequest *http)
 {
     Visit *visit = arena_zalloc(http->arena, sizeof *visit);
@@ -588,7 +626,10 @@ bool inbox_public_admit(InboxPublic *inbox, HttpRequest *http)
         return acts ? answer_unknown_action(visit) : answer_missing(visit);
     }
     http->admitted = visit;
-    return is_preferences(visit) ? inbox_preferences_admit(inbox, http) : check_method(visit);
+    if (is_preferences(visit)) {
+        return inbox_preferences_admit(inbox, http);
+    }
+    return check_method(visit) && check_query(visit);
 }
 
 void inbox_public_handle(InboxPublic *inbox, HttpRequest *http)
