@@ -50,7 +50,9 @@ void hmac_sha1(Str key, Str data, uint8_t out[SHA1_LEN]);
 //   sealed     "sealed",   "EVENTS/<stored at>", "<sequence in decimal>" of the event in clear          (ingest)
 //   feed       "feed", notification id, "item", or "<action>/<until_us>" of what its time brought
 //              "feed", recipient in hex, "<action>/<request id>" of what the recipient did
-//   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a repair). That a dead letter is sent again is asked for as "resend", request id, "<tenant>/<sequence>/<stored at>/<flags>" (gateway)
+//   span       "attempt", notification id, attempt in decimal; "saga", message id, correlation id: no events, spans (common/trace)
+//   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a repair)
+//   resend     "resend",   request id, "<tenant>/<sequence>/<stored at>/<flags>": asked for through the API                     (gateway)
 // clang-format on
 void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE]);
 // "dat_...": the id of an attempt at a notification of this time.

@@ -8,7 +8,8 @@
 #include "common/codec/hash.h"
 #include "common/codec/seal.h"
 
-// The query argument of a URL that was given for one attempt: its token (bounce_token.h).
+// The query argument of a URL that was given for one attempt: its token (bounce_token.h), and
+// behind a '.' the W3C trace context of its mail, where it has one.
 #define INBOUND_ATTEMPT "attempt"
 
 enum { INBOUND_CAPABILITY_LEN = 32, INBOUND_CAPABILITY_SIZE = 33 };

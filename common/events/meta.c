@@ -27,6 +27,16 @@ Stentor__V1__Meta meta_follow(const Stentor__V1__Meta *cause, const char *event_
     return meta_make(&spec);
 }
 
+void meta_keep_trace(Stentor__V1__Meta *meta, Str traceparent, Arena *arena)
+{
+    meta->traceparent = pb_text(arena, traceparent);
+}
+
+Str meta_trace(const Stentor__V1__Meta *meta, Str header)
+{
+    return header.len > 0 || meta == NULL ? header : str_from(meta->traceparent);
+}
+
 const Stentor__V1__Meta *event_meta(const ProtobufCMessage *event)
 {
     const ProtobufCFieldDescriptor *field =

@@ -32,7 +32,7 @@ static const Option trace_rows[] = {
     {"OTEL_EXPORTER_OTLP_ENDPOINT", OPTION_TEXT, AT(otlp_endpoint), "", 0, 0, false, "URL of a collector of traces that takes OTLP over HTTP, such as http://127.0.0.1:4318; empty: no traces"},
     {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", OPTION_TEXT, AT(otlp_traces_endpoint), "", 0, 0, false, "the same with its path, which is /v1/traces otherwise"},
     {"OTEL_EXPORTER_OTLP_HEADERS", OPTION_TEXT, AT(otlp_headers), "", 0, 0, true, "headers for the collector: name=value,name=value"},
-    {"OTEL_TRACES_SAMPLER", OPTION_TEXT, AT(otel_sampler), "parentbased_traceidratio", 0, 0, false, "which ones are traced: always_on, traceidratio, always_off; parentbased_...: as the caller says"},
+    {"OTEL_TRACES_SAMPLER", OPTION_TEXT, AT(otel_sampler), "parentbased_traceidratio", 0, 0, false, "which are traced: always_on, always_off (none), traceidratio; parentbased_ before it: the caller says"},
     {"OTEL_TRACES_SAMPLER_ARG", OPTION_TEXT, AT(otel_sampler_argument), "0.01", 0, 0, false, "the part of them, of traceidratio: 0 to 1"},
     {"OTEL_RESOURCE_ATTRIBUTES", OPTION_TEXT, AT(otel_resource), "", 0, 0, false, "what every span says of this process: key=value,key=value"},
     {"OTEL_SERVICE_NAME", OPTION_TEXT, AT(otel_service_name), "", 0, 0, false, "its service.name in traces; empty: the program's name"},

@@ -233,6 +233,7 @@ bool webhook_deferred(
     event.last_error = pb_borrow(why);
     event.work_case = STENTOR__V1__DEFERRED__WORK_WEBHOOK;
     event.webhook = delivery;
+    meta_keep_trace(delivery->meta, traceparent, arena);
     subject_deferred(subject, "hook", str_from(delivery->meta->tenant));
     out.subject = arena_cstr(arena, str_from(subject));
     out.event_id = str_from(meta.event_id);

@@ -36,5 +36,6 @@ bool status_emit(const StatusEmit *emit, Arena *arena, BusOut *ret_out, Error *e
     };
     Stentor__V1__NotificationStatus status = status_of_request(&spec, request);
     status.digest_window_id = arena_cstr(arena, emit->window_id);
-    return status_event(&status, STR_EMPTY, arena, ret_out, err);
+    Str traceparent = meta_trace(request->meta, STR_EMPTY);
+    return status_event(&status, traceparent, arena, ret_out, err);
 }

@@ -26,6 +26,7 @@
 #include "common/bus/jetstream/bus.h"
 #include "common/db/keyring.h"
 #include "common/service/metrics.h"
+#include "common/trace/tracer.h"
 #include "services/dispatcher/job.h"
 #include "services/dispatcher/unknown.h"
 
@@ -37,6 +38,7 @@ typedef struct DispatcherParts {
     DbPool *pool;
     MasterKey *master;
     Metrics *metrics;
+    Tracer *tracer;       // NULL: no traces
     const char *instance; // of this process start; the ledger's owner
     Vendor vendor;        // of mails without a route: the SMTP server
     Vendors *vendors;     // NULL: there are no routes

@@ -330,6 +330,7 @@ static bool assemble(State *state, const Options *options, Error *err)
         .pool = service_pool(service),
         .master = service_master_key(service),
         .metrics = service_metrics(service),
+        .tracer = service_tracer(service),
         .instance = service_instance(service),
         .lease_ms = options->lease_ms,
         .late_s = options->late_s,

@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/codec/event.h"
 #include "common/events/sealed.h"
+#include "services/dispatcher/tracing/attempt_span.h"
 #include "services/dispatcher/turns.h"
 
 enum { TURNS_MS = 100 };
@@ -119,6 +120,7 @@ static bool admit(DispatcherLane *lane, Job *job, Delivery *delivery, int64_t no
         return false;
     }
     map_put(dispatcher->jobs, job->name, job);
+    attempt_resume(dispatcher->parts.tracer, job);
     return true;
 }
 

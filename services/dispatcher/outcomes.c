@@ -6,6 +6,7 @@
 #include "services/dispatcher/dispatcher_internal.h"
 #include "services/dispatcher/report.h"
 #include "services/dispatcher/suppress.h"
+#include "services/dispatcher/tracing/attempt_span.h"
 
 // ---- ends ----
 
@@ -96,12 +97,13 @@ static void log_attempt(const Job *job)
 
 void outcomes_publish(Job *job)
 {
+    const Dispatcher *dispatcher = job->owner;
     log_attempt(job);
+    attempt_span(dispatcher->parts.tracer, job);
     Error verdict = {0};
     Error err = {0};
     // Killed before this is stored, or before the ack: the redelivery finds the row and publishes
     // the same events (dispatcher.h; test_kill.py).
-    const Dispatcher *dispatcher = job->owner;
     if (!suppress_address(
             job, dispatcher->parts.bus, directory_suppressions(dispatcher->directory), &err) ||
         !report(job, &verdict, &err)) {

@@ -251,6 +251,7 @@ static bool emit_deferred(Job *job, Error *err)
     const char *number = arena_printf(arena, "%u", next.attempt);
     event_id_derive("rendered", job->key->notification_id, str_from(number), rendered_id);
     Stentor__V1__Meta next_meta = follow(job, rendered_id);
+    meta_keep_trace(&next_meta, job->delivery->message.traceparent, arena);
     next.meta = &next_meta;
     event_id_derive(
         "deferred", job->key->notification_id, str_from(arena_printf(arena, "retry/%s", number)),

@@ -451,6 +451,7 @@ static void build_parts(Ingest *in)
         .publisher = in->publisher,
         .share = in->share,
         .metrics = &in->metrics,
+        .tracer = service_tracer(service),
         .on_broken = on_accept_broken,
         .ctx = in,
     });

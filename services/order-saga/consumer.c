@@ -14,6 +14,7 @@
 #include "common/codec/hash.h"
 #include "common/service/cleanup.h"
 #include "services/order-saga/consumer_internal.h"
+#include "services/order-saga/saga_trace.h"
 
 #define STAGE "order-saga"
 
@@ -106,6 +107,7 @@ static void count_batch(const Batch *batch)
         const Entry *entry = fold->entry_list[i];
         if (!entry->order->is_lost) {
             count_entry(metrics, entry);
+            saga_span(batch->consumer->options.tracer, entry, clock_now_us());
             int64_t at_us = entry->input->received_at_us;
             oldest_us = entry->times > 0 && at_us < oldest_us ? at_us : oldest_us;
         }
@@ -256,7 +258,8 @@ static bool make_rows(Batch *batch, Error *err)
         const Command *command = &fold->commands[i];
         OutRow *row = &batch->rows[batch->row_count++];
         row->order = command->order;
-        row->traceparent = command->cause->traceparent;
+        row->traceparent =
+            saga_traceparent(batch->consumer->options.tracer, command->cause, batch->arena);
         row->initiator = command->cause->message_id;
         bool ok = command->command == COMMAND_NONE ? make_wait(batch, command, row, err)
                                                    : make_command(batch, command, row, err);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "common/bus/consume/worker.h"
+#include "common/trace/tracer.h"
 #include "services/order-saga/outbox.h"
 
 typedef struct Consumer Consumer;
@@ -21,6 +22,7 @@ typedef struct ConsumerOptions {
     Str hash_key;
     Outbox *outbox;
     SagaMetrics *metrics;
+    Tracer *tracer; // NULL: no traces
     int64_t retry_timeout_ms;
     int64_t max_attempts;
     // An event that starts the retention (of `tenant`): the callee settles it.

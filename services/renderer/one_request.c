@@ -294,9 +294,12 @@ static bool pass_second_check(const Lane *lane, const Job *job, Delivery *delive
     return false;
 }
 
-void renderer_handle(const Lane *lane, const Item *item, DataKey *key, int64_t now_us)
+void renderer_handle(
+    const Lane *lane, const Item *item, DataKey *key, TraceBatch *traced, int64_t now_us)
 {
     Delivery *delivery = item->delivery;
+    Tracer *tracer = lane->renderer->tracer;
+    int64_t started_at_us = tracer != NULL ? clock_now_us() : 0;
     BusOut out;
     RenderFailure failure = {.code = FAILURE_NONE};
     Error err = {0};
@@ -313,7 +316,13 @@ void renderer_handle(const Lane *lane, const Item *item, DataKey *key, int64_t n
     }
     job.unsubscribe_url = opt_out_link(&lane->renderer->links, &job);
     job.preferences_url = preferences_link(&lane->renderer->links, job.unsubscribe_url, job.arena);
-    switch (render(lane, item, &job, &out, &failure, &err)) {
+    Result result = render(lane, item, &job, &out, &failure, &err);
+    bool is_out = result == RESULT_OUT;
+    if (is_out || result == RESULT_FAILED) { // before it is settled, which may free it
+        RenderSpan span = {delivery, job.request, is_out ? &out : NULL, &failure, started_at_us};
+        render_trace(tracer, traced, &span);
+    }
+    switch (result) {
     case RESULT_OUT:
         metric_add(lane->rendered, 1);
         delivery_emit(delivery, &out);

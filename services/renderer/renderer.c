@@ -172,6 +172,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     const RendererOptions *o = options;
     Renderer *renderer = xcalloc(1, sizeof *renderer);
     renderer->service = service;
+    renderer->tracer = service_tracer(service);
     renderer->arena = arena_new(0);
     if (!opt_out_links_init(
             &renderer->links, service_master_key(service), o->public_url, renderer->arena, err)) {

@@ -8,6 +8,7 @@
 #include "common/render/assets.h"
 #include "common/render/render_events.h"
 #include "common/render/template_cache.h"
+#include "common/trace/stage.h"
 #include "services/renderer/footer.h"
 #include "services/renderer/renderer.h"
 #include "services/renderer/second_check.h"
@@ -48,6 +49,7 @@ struct Renderer {
     Metric *ignored; // failures of replayed requests
     Metric *seconds;
     Metric *batch_size;
+    Tracer *tracer; // NULL: no traces
     bool stopping;
     int open; // parts that have not stopped; later: not been freed
 };
@@ -59,7 +61,21 @@ typedef struct Item {
 } Item;
 
 // one_request.c: renders one and settles it, or gives it back for a template that may still come.
-void renderer_handle(const Lane *lane, const Item *item, DataKey *key, int64_t now_us);
+// `traced` gathers the links of its batch.
+void renderer_handle(
+    const Lane *lane, const Item *item, DataKey *key, TraceBatch *traced, int64_t now_us);
+
+// render_trace.c: the span of a request that `out` (NULL: there is none) follows from.
+typedef struct RenderSpan {
+    const Delivery *delivery;
+    const Request *request;
+    const BusOut *out;
+    const RenderFailure *failure; // code FAILURE_NONE: it did not fail
+    int64_t started_at_us;
+} RenderSpan;
+// Sets the delivery's traceparent: in which trace the request goes on.
+void render_resume(Tracer *tracer, Delivery *delivery, const Request *request);
+void render_trace(Tracer *tracer, TraceBatch *batch, const RenderSpan *span);
 
 // turns.c: a WorkerHandler; ctx is the Lane.
 void renderer_on_batch(void *ctx, Delivery **deliveries, size_t count);

@@ -36,6 +36,27 @@ static void wait_for_turn(Batch *batch)
     uv_idle_start(&lane->renderer->turn, on_turn);
 }
 
+// Of what is rendered in one turn.
+static BatchSpan begin_span(const Item *first, int64_t now_us)
+{
+    const BusMessage *message = &first->delivery->message;
+    return (BatchSpan){
+        .name = "render batch",
+        .stream = message->stream,
+        .sequence = message->sequence,
+        .started_at_us = now_us,
+    };
+}
+
+static void end_span(Tracer *tracer, const TraceBatch *traced, BatchSpan *span, size_t messages)
+{
+    if (tracer != NULL && traced->count > 0) {
+        span->messages = messages;
+        span->ended_at_us = clock_now_us();
+        trace_batch(tracer, traced, span);
+    }
+}
+
 // The batch lives in the deliveries' arena, which goes with the last settle: afterwards only locals
 // are touched.
 static void render_batch(Batch *batch, const Error *err)
@@ -48,6 +69,9 @@ static void render_batch(Batch *batch, const Error *err)
     int64_t now_us = clock_now_us();
     int64_t turn_us = (lane->priority == PRIORITY_LOW ? TURN_LOW_MS : TURN_MS) * INT64_C(1000);
     size_t first = batch->done;
+    Tracer *tracer = lane->renderer->tracer;
+    TraceBatch traced = {.count = 0};
+    BatchSpan span = begin_span(&items[first], now_us);
     for (size_t i = first; i < count; i++) {
         if (err != NULL) {
             delivery_settle(items[i].delivery, err);
@@ -55,11 +79,13 @@ static void render_batch(Batch *batch, const Error *err)
         }
         if (i > first && clock_mono_us() - started_us > turn_us) {
             batch->done = i;
+            end_span(tracer, &traced, &span, i - first);
             wait_for_turn(batch);
             return;
         }
-        renderer_handle(lane, &items[i], wants[i].key, now_us);
+        renderer_handle(lane, &items[i], wants[i].key, &traced, now_us);
     }
+    end_span(tracer, &traced, &span, count - first);
     metric_observe(lane->renderer->seconds, (double)(clock_mono_us() - started_us) / 1e6);
     metric_observe(lane->renderer->batch_size, (double)count);
 }
@@ -112,13 +138,14 @@ static void on_turn(uv_idle_t *turn)
 }
 
 // NULL: the delivery went to the dead letters.
-static const Request *read_request(Delivery *delivery)
+static const Request *read_request(const Lane *lane, Delivery *delivery)
 {
     Error err = {0};
     const Request *request = (const Request *)event_unpack(
         &stentor__v1__notification_request__descriptor, delivery->message.payload, delivery->arena,
         &err);
     if (request != NULL && render_request_check(request, delivery->message.subject, &err)) {
+        render_resume(lane->renderer->tracer, delivery, request);
         return request;
     }
     delivery_settle(delivery, &err);
@@ -135,7 +162,7 @@ static void take_batch(Lane *lane, Delivery **deliveries, size_t count)
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         Delivery *delivery = deliveries[i];
-        const Request *request = read_request(delivery);
+        const Request *request = read_request(lane, delivery);
         if (request != NULL) {
             batch->wants[kept] = key_want_of(str_from(request->meta->tenant), request->address);
             batch->items[kept++] = (Item){delivery, request};

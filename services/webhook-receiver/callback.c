@@ -5,6 +5,7 @@
 
 #include "common/base/crash.h"
 #include "common/base/log.h"
+#include "common/bus/jetstream/trace.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/bounce_token.h"
 #include "common/codec/event.h"
@@ -163,6 +164,16 @@ static bool split(Call *call, Str **ret_parts, size_t *ret_count, Error *err)
     return vendor->split(http->body, endpoint->part_max, http->arena, ret_parts, ret_count, err);
 }
 
+// Of the mail that it reports about; empty: its URL has none.
+static Str trace_of(const Call *call)
+{
+    Str attempt = http_query(call->http, INBOUND_ATTEMPT);
+    Str trace = str_slice(attempt, BOUNCE_TOKEN_LEN + 1, attempt.len);
+    bool is_one = !call->route.vendor->one_address && attempt.len > BOUNCE_TOKEN_LEN &&
+                  attempt.ptr[BOUNCE_TOKEN_LEN] == '.' && trace_is_parent(trace);
+    return is_one ? trace : STR_EMPTY;
+}
+
 static bool pack_parts(Call *call, BusOut **ret, size_t *ret_count, Error *err)
 {
     Arena *arena = call->http->arena;
@@ -173,6 +184,7 @@ static bool pack_parts(Call *call, BusOut **ret, size_t *ret_count, Error *err)
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
     subject_inbound(subject, arena_cstr(call->http->arena, call->route.name));
     BusOut *out = arena_array(arena, *ret_count, sizeof *out);
+    Str traceparent = trace_of(call);
     for (size_t i = 0; i < *ret_count; i++) {
         char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
         if (!pack_callback(call, parts[i], i, event_id, &out[i].payload, err)) {
@@ -180,6 +192,7 @@ static bool pack_parts(Call *call, BusOut **ret, size_t *ret_count, Error *err)
         }
         out[i].subject = subject;
         out[i].event_id = str_from(event_id);
+        out[i].traceparent = traceparent;
     }
     *ret = out;
     return true;

@@ -21,6 +21,7 @@
 #include "services/webhook-receiver/lmtp/mail_intake.h"
 #include "services/webhook-receiver/mail/mail_work.h"
 #include "services/webhook-receiver/reply_event.h"
+#include "services/webhook-receiver/tracing/callback_span.h"
 #include "stentor/v1/inbound.pb-c.h"
 
 // Few at once: a callback may hold CALLBACK_EVENTS_MAX events, all published in one turn of the
@@ -54,6 +55,7 @@ struct Correlator {
     const Suppressions *known;
     const InboundKeys *inbound;
     Definitions *definitions;
+    Tracer *tracer; // NULL: no traces
     MailWork *mails;
     int open;  // parts that are not stopped yet
     Map *keys; // tenant -> DataKey, derived from the master key
@@ -383,7 +385,8 @@ static bool emit_event(
     if (proof && event->notification_id.len == 0) {
         return true;
     }
-    bool late = !proof && correlate_is_late(event, origin, clock_now_us());
+    int64_t now_us = clock_now_us();
+    bool late = !proof && correlate_is_late(event, origin, now_us);
     if (late) {
         metric_add(event->notification_id.len == 0 ? c->counters.unknown : c->counters.late, 1);
     }
@@ -403,6 +406,10 @@ static bool emit_event(
     }
     settle.traceparent = delivery->message.traceparent;
     delivery_emit(delivery, &settle);
+    if (!proof) {
+        callback_span(
+            c->tracer, event, origin, settle.event_id, delivery->message.traceparent, now_us);
+    }
     return true;
 }
 
@@ -562,9 +569,10 @@ static void register_metrics(Counters *counters, Metrics *metrics)
 
 Correlator *correlator_new(
     Bus *bus, MasterKey *master, const Suppressions *known, const InboundKeys *inbound,
-    Definitions *definitions, Metrics *metrics)
+    Definitions *definitions, Metrics *metrics, Tracer *tracer)
 {
     Correlator *c = xcalloc(1, sizeof *c);
+    c->tracer = tracer;
     c->bus = bus;
     c->master = master;
     c->known = known;

@@ -13,6 +13,7 @@
 #include "common/codec/seal.h"
 #include "common/model/suppressions.h"
 #include "common/service/metrics.h"
+#include "common/trace/tracer.h"
 #include "common/vendor/vendor_callback.h"
 #include "services/webhook-receiver/definitions.h"
 #include "services/webhook-receiver/inbound_keys.h"
@@ -28,7 +29,7 @@ typedef struct Correlator Correlator;
 // start, or an old event would suppress an address that was released since.
 Correlator *correlator_new(
     Bus *bus, MasterKey *master, const Suppressions *known, const InboundKeys *inbound,
-    Definitions *definitions, Metrics *metrics);
+    Definitions *definitions, Metrics *metrics, Tracer *tracer);
 void correlator_start(Correlator *correlator);
 void correlator_stop(Correlator *correlator, void (*on_stopped)(void *ctx), void *ctx);
 void correlator_free(Correlator *correlator, void (*on_freed)(void *ctx), void *ctx);

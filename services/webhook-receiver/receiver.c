@@ -293,8 +293,9 @@ static void build_parts(Receiver *r, const ReceiverOptions *o)
             metrics, "stentor_webhook_receiver_opt_outs_refused_total", "", "Opt-outs refused"),
     };
     opt_out_key(r->endpoint.master, &r->opt_out.key);
-    r->correlator =
-        correlator_new(bus, r->endpoint.master, r->suppressions, r->keys, r->definitions, metrics);
+    r->correlator = correlator_new(
+        bus, r->endpoint.master, r->suppressions, r->keys, r->definitions, metrics,
+        service_tracer(r->service));
     r->mirror = config_mirror_new(bus, on_config_changed, r);
     config_mirror_on_unreadable(r->mirror, on_config_unreadable);
     config_mirror_on_ready(r->mirror, on_config_ready, r);

@@ -197,11 +197,12 @@ static Str report_url(const Job *job, int32_t attempt, const JobRules *rules)
         return STR_EMPTY;
     }
     inbound_capability(rules->master, tenant, job->place.vendor, capability);
+    Str trace = job->delivery->message.traceparent;
     return str_from(arena_printf(
         job->delivery->arena,
-        STR_FMT "/v1/inbound/" STR_FMT "/" STR_FMT "/%s?" INBOUND_ATTEMPT "=%s",
-        STR_ARG(rules->public_url), STR_ARG(tenant), STR_ARG(job->place.vendor), capability,
-        token));
+        STR_FMT "/v1/inbound/" STR_FMT "/" STR_FMT "/%s?" INBOUND_ATTEMPT "=%s%s" STR_FMT,
+        STR_ARG(rules->public_url), STR_ARG(tenant), STR_ARG(job->place.vendor), capability, token,
+        trace.len > 0 ? "." : "", STR_ARG(trace)));
 }
 
 void vendor_mail_claim(Job *job, const JobRules *rules)

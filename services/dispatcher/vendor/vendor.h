@@ -8,7 +8,7 @@
 
 #include "common/vendor/vendor_api.h"
 
-enum { MAIL_COPIES_MAX = 49 };
+enum { MAIL_COPIES_MAX = 49, MAIL_SERVER_SIZE = 128 };
 
 typedef struct Mail Mail;
 typedef void (*MailDone)(void *ctx, Mail *mail, const SendResult *result);
@@ -33,7 +33,8 @@ struct Mail {
     // The vendor's own while it holds the mail.
     Mail *next;
     uint32_t tries;
-    bool renewed; // it was sent once more, with another token
+    char server[MAIL_SERVER_SIZE]; // the host that it was handed to; "": none yet
+    bool renewed;                  // it was sent once more, with another token
 };
 
 // What the vendor knows of its own reach. No question is asked for it: it is how the last

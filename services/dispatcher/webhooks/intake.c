@@ -7,6 +7,7 @@
 #include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
+#include "common/events/meta.h"
 #include "common/webhooks/webhook_event.h"
 #include "services/dispatcher/webhooks/hooks_internal.h"
 
@@ -66,6 +67,7 @@ static HookJob *read_job(Hooks *hooks, Delivery *delivery, Error *err)
     job->hooks = hooks;
     job->delivery = delivery;
     job->event = event;
+    delivery->message.traceparent = meta_trace(event->meta, delivery->message.traceparent);
     job->read_us = clock_mono_us();
     return job;
 }

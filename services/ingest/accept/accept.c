@@ -13,6 +13,7 @@
 #include "common/model/company.h"
 #include "services/ingest/accept/accept_group.h"
 #include "services/ingest/accept/accept_internal.h"
+#include "services/ingest/accept/accept_trace.h"
 
 enum { RETRY_FIRST_MS = 50, RETRY_MAX_MS = 1000, ARENA_BYTES = 64 * 1024 };
 
@@ -134,6 +135,7 @@ static void finish_group(Group *g)
     metric_observe(m->batch_size, (double)g->notifications);
     count_decisions(g);
     log_group(g);
+    accept_trace_group(a->options.tracer, g);
     Submission *next = NULL;
     for (Submission *s = g->first; s != NULL; s = next) {
         next = s->next;
@@ -200,6 +202,7 @@ static void on_gate_decided(void *ctx, const Error *err)
         return;
     }
     g->gated = true;
+    g->gated_after_us = clock_mono_us() - g->gathered_at_us;
     resolve_keys(g);
 }
 

@@ -13,6 +13,7 @@
 #include "common/model/suppressions.h"
 #include "common/request/catalog.h"
 #include "common/request/request.h"
+#include "common/trace/tracer.h"
 #include "services/ingest/accept/row_publisher.h"
 #include "services/ingest/ingest_metrics.h"
 
@@ -77,6 +78,7 @@ typedef struct AcceptOptions {
     RowPublisher *publisher;
     FairShare *share; // of the lanes
     IngestMetrics *metrics;
+    Tracer *tracer; // NULL: no traces
     void (*on_broken)(
         void *ctx, const Error *err); // only an operator can fix it (a table or a right is missing)
     void *ctx;

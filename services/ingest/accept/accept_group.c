@@ -8,6 +8,8 @@
 #include "common/codec/event.h"
 #include "common/events/sealed.h"
 #include "common/model/retention/retention.h"
+#include "services/ingest/accept/accept_internal.h"
+#include "services/ingest/accept/accept_trace.h"
 #include "services/ingest/accept/events.h"
 #include "stentor/v1/request.pb-c.h"
 
@@ -248,7 +250,8 @@ static bool build_notice(Group *g, FairShare *share, const Notice *notice, Error
         .tenant = notice->tenant,
         .id = notice->id,
         .accepted_at_us = g->accepted_at_us,
-        .traceparent = notice->traceparent,
+        .traceparent = accept_traceparent(
+            g->accept->options.tracer, notice->traceparent, notice->id, g->arena),
         .address_hash = notice->has_address ? notice->hash : NULL,
         .key = sealed ? notice->key->key : NULL,
         .decision = notice->decision,

@@ -16,7 +16,8 @@ typedef struct Group {
     int64_t accepted_at_us;
     int64_t gathered_at_us; // the same instant of clock_mono_us
     GateRun gate; // its notices: one per notification, in order, then the copies for guardians
-    bool gated;   // decided, once for all: a repeat of the rest keeps the decisions
+    int64_t gated_after_us; // the gate's time
+    bool gated;             // decided, once for all: a repeat of the rest keeps the decisions
     KeyWant *wants;
     size_t want_count;
     AcceptPart *parts;

@@ -227,6 +227,7 @@ static bool frame_deferred(
 {
     const GateDecision *decision = &b->acceptance->decision;
     const char *reason = gate_reason_deferred(decision->reason);
+    meta_keep_trace(request->meta, b->acceptance->traceparent, b->arena);
     Stentor__V1__Meta meta = make_meta(b, derive(b, "deferred", reason), request->meta->event_id);
     Stentor__V1__Deferred deferred;
     stentor__v1__deferred__init(&deferred);

@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/base/log.h"
+#include "common/bus/jetstream/trace.h"
 #include "common/request/required.h"
 #include "services/ingest/accept/stored_answer.h"
 #include "services/ingest/intake/attachments.h"
@@ -240,22 +241,11 @@ static void refuse(Call *call)
     stored_answer_find(call->api->pool, &call->submission);
 }
 
-// W3C trace context, version 00: 55 characters of hex and dashes. Anything else is not passed on.
+// W3C trace context, version 00. Anything else is not passed on.
 static Str read_traceparent(const HttpRequest *http)
 {
     Str text = http_header(http, "traceparent");
-    if (text.len != TRACEPARENT_LEN) {
-        return STR_EMPTY;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        bool dash = i == 2 || i == 35 || i == 52;
-        bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-        if (dash ? c != '-' : !hex) {
-            return STR_EMPTY;
-        }
-    }
-    return text;
+    return text.len == TRACEPARENT_LEN && trace_is_parent(text) ? text : STR_EMPTY;
 }
 
 static void submit(Call *call)

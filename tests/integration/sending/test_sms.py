@@ -13,7 +13,7 @@ import pytest
 from tests.harness.nats_client import NatsClient
 from tests.harness.outbox import Application
 from tests.harness.pipeline import TENANT, Pipeline
-from tests.harness.processes import wait_until
+from tests.harness.processes import SERVICES, wait_until
 from tests.harness.vendor_doubles import Callback, Double, Fault, phone, routing
 from tests.harness.webhooks import Endpoint, Subscriptions
 
@@ -23,14 +23,14 @@ NUMBER = "+4915112345678"
 class World:
     """A pipeline whose only vendor of mail is SMTP; vendors of `channel` come with vendor()."""
 
-    def __init__(self, channel="sms", voice_ladder="5,5", **pipeline):
+    def __init__(self, channel="sms", voice_ladder="5,5", settings=None, services=SERVICES, **pipeline):
         self.channel = channel
         self.pipeline = Pipeline(**pipeline)
         self.public_url = f"http://127.0.0.1:{self.pipeline.api_port}"
         self.pipeline.extra = routing.options(
             self.pipeline, STENTOR_VENDOR_CALL_MS=2500, STENTOR_VENDOR_CONNECT_MS=2000, STENTOR_RETRY_LADDER=f"email=2,4;sms=1,1;whatsapp=1,1;voice={voice_ladder}",
-            STENTOR_RENDERER_PUBLIC_URL=self.public_url, STENTOR_INGEST_CHANNELS="email")
-        self.pipeline.start()
+            STENTOR_RENDERER_PUBLIC_URL=self.public_url, STENTOR_INGEST_CHANNELS="email", **(settings or {}))
+        self.pipeline.start(services)
         self.routing = routing.Routing(self.pipeline)
         self.people = 10_000
 

@@ -248,10 +248,23 @@ static bool build(Sending *sending, const VendorAccount *account, Error *err)
     return made && http_request_check(ret, err);
 }
 
+// "https://host:port/path": the host; nothing of one that is too long.
+static void note_server(Mail *mail, Str url)
+{
+    Str rest = url, part = STR_EMPTY, host = STR_EMPTY;
+    if (str_split(&rest, '/', &part) && str_split(&rest, '/', &part) &&
+        str_split(&rest, '/', &part) && str_split(&part, ':', &host)) {
+        (void)str_to_c(host, mail->server, sizeof mail->server);
+    }
+}
+
 static void hand_over(Sending *sending)
 {
     const HttpVendorOptions *own = &sending->vendor->options;
-    const Mail *mail = sending->mail;
+    Mail *mail = sending->mail;
+    if (mail != NULL) {
+        note_server(mail, sending->request.url);
+    }
     uint64_t now_ms = uv_hrtime() / 1000000;
     bool held = mail != NULL && mail->held_until_ms > now_ms;
     sending->call = (TransportCall){

@@ -448,6 +448,7 @@ void smtp_pool_limit(SmtpPool *pool, SmtpPoolMayStart may_start, void *ctx)
 void smtp_pool_send(SmtpPool *pool, Mail *mail)
 {
     mail->tries = 0;
+    (void)str_to_c(str_from(pool->options.host), mail->server, sizeof mail->server);
     company_note(&pool->company, mail->tenant, (int64_t)uv_now(pool->loop) * 1000);
     smtp_queue_push(pool, mail);
     if (mail->lane <= PRIORITY_HIGH && !pool->draining) { // a part of the limit is kept for it

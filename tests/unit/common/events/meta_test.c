@@ -54,6 +54,23 @@ static void what_is_absent_takes_no_bytes(void **state)
     arena_free(arena);
 }
 
+static void a_trace_is_the_headers_or_what_waited_with_the_event(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    MetaSpec spec = {.event_id = "e", .tenant = "acme"};
+    Stentor__V1__Meta meta = meta_make(&spec);
+    assert_true(str_eq(meta_trace(&meta, STR("header")), STR("header")));
+    assert_int_equal(meta_trace(&meta, STR_EMPTY).len, 0);
+    assert_int_equal(meta_trace(NULL, STR_EMPTY).len, 0);
+    meta_keep_trace(&meta, STR("kept"), arena);
+    assert_true(str_eq(meta_trace(&meta, STR_EMPTY), STR("kept")));
+    assert_true(str_eq(meta_trace(&meta, STR("header")), STR("header")));
+    Stentor__V1__Meta next = meta_follow(&meta, "f", 1);
+    assert_string_equal(next.traceparent, ""); // a header has it from here on
+    arena_free(arena);
+}
+
 static void what_follows_names_its_cause_and_keeps_whose_it_is(void **state)
 {
     (void)state;
@@ -87,6 +104,7 @@ static void the_head_of_any_event_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_trace_is_the_headers_or_what_waited_with_the_event),
         cmocka_unit_test(a_meta_has_the_bytes_that_it_always_had),
         cmocka_unit_test(what_is_absent_takes_no_bytes),
         cmocka_unit_test(what_follows_names_its_cause_and_keeps_whose_it_is),

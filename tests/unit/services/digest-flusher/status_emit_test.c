@@ -13,6 +13,7 @@
 #include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
 
+#define TRACE "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 #define NTF_ID "ntf_01KAGTQ5M0000000000000000A"
 
 static int set_up(void **state)
@@ -37,6 +38,7 @@ static Str new_request(Arena *arena)
     meta.tenant = arena_cstr(arena, STR("demo"));
     meta.notification_id = arena_cstr(arena, STR(NTF_ID));
     meta.correlation_id = arena_cstr(arena, STR("mine"));
+    meta.traceparent = arena_cstr(arena, STR(TRACE));
     request.meta = &meta;
     request.channel = STENTOR__V1__CHANNEL__CHANNEL_EMAIL;
     request.category = STENTOR__V1__CATEGORY__CATEGORY_SOCIAL;
@@ -67,6 +69,7 @@ static void an_absorbed_item_is_published_with_its_digest(void **state)
     char expected[EVENT_ID_SIZE];
     event_id_derive("status", STR(NTF_ID), STR("superseded/0"), expected);
     assert_true(str_eq(out.event_id, str_from(expected)));
+    assert_true(str_eq(out.traceparent, STR(TRACE)));
     assert_true(out.header_count > 0);
     const Stentor__V1__NotificationStatus *status =
         (const Stentor__V1__NotificationStatus *)event_unpack(

@@ -15,6 +15,7 @@
 #include "stentor/v1/status.pb-c.h"
 
 #define NTF "ntf_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+#define TRACE "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 typedef struct Fixture {
     Arena *arena;
@@ -67,6 +68,7 @@ static void build(Fixture *f)
         .tenant = STR("acme"),
         .id = NTF,
         .accepted_at_us = 1000000,
+        .traceparent = STR(TRACE),
         .address_hash = hash,
         .key = f->key,
         .decision = f->decision,
@@ -233,6 +235,9 @@ static void a_request_for_later_waits_on_deferred_with_the_request_inside(void *
     char id[EVENT_ID_SIZE];
     event_id_derive("request", STR(NTF), STR_EMPTY, id);
     assert_string_equal(deferred->request->meta->event_id, id);
+    // It has no header of its own there, and its trace must not end with the wait.
+    assert_string_equal(deferred->request->meta->traceparent, TRACE);
+    assert_true(str_eq(f->frames[0].out.traceparent, STR(TRACE)));
     event_id_derive("deferred", STR(NTF), STR("schedule"), id);
     assert_string_equal(deferred->meta->event_id, id);
     assert_string_equal(f->frames[1].out.subject, "ntf.status.acme.email.scheduled");
