@@ -151,6 +151,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_GATEWAY_REQUEST_MS",
     "STENTOR_GATEWAY_BODIES_BYTES",
     "STENTOR_GATEWAY_INBOX_ORIGINS",
+    "STENTOR_GATEWAY_INBOX_DEMO",
     // ingest
     "STENTOR_INGEST_BIND",
     "STENTOR_INGEST_PORT",

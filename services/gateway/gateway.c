@@ -44,6 +44,7 @@
 #include "services/gateway/triggers/resolvers_api.h"
 #include "services/gateway/triggers/triggers_api.h"
 #include "services/gateway/vendors/vendors_api.h"
+#include "services/gateway/web/web_files.h"
 #include "services/gateway/why/why_api.h"
 
 enum {
@@ -64,6 +65,7 @@ typedef struct GatewayOptions {
     const char *webhook_addresses;
     const char *webhook_dns;
     const char *inbox_origins;
+    bool inbox_demo;
     StorageOptions storage;
     HttpLimits limits;
     FindOptions find;
@@ -124,6 +126,7 @@ typedef struct Gateway {
     InboxOrigins inbox_origins;
     InboxKeys *inbox_keys;
     InboxKeysApi inbox_keys_api;
+    WebFiles web;
     PeopleWait *inbox_wait;
     DeadLettersApi dead_letters;
     Live *live;
@@ -169,6 +172,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_GATEWAY_INBOX_ORIGINS", OPTION_TEXT, offsetof(GatewayOptions, inbox_origins),
      "", 0, 0, false,
      "origins of web pages that may call /v1/inbox: https://app.example,https://shop.example, or *; empty: the API's own"},
+    {"STENTOR_GATEWAY_INBOX_DEMO", OPTION_BOOL, offsetof(GatewayOptions, inbox_demo),
+     "false", 0, 0, false,
+     "show /inbox/demo, a page to try the inbox's web components with a token"},
     STORAGE_ROWS(GatewayOptions, "no template assets"),
     HTTP_LIMIT_ROWS("STENTOR_GATEWAY", GatewayOptions),
     {"STENTOR_INGEST_CHANNELS", OPTION_TEXT, offsetof(GatewayOptions, channels),
@@ -501,8 +507,8 @@ static bool read_options(
            error_wrap(err, "STENTOR_INGEST_CHANNELS");
 }
 
-// Template assets are for everyone, a preference page is for whoever has its link, an inbox for
-// whoever has its token; all else needs a key.
+// Template assets and web files are for everyone, a preference page is for whoever has its link, an
+// inbox for whoever has its token; all else needs a key.
 static bool admit(void *ctx, HttpRequest *request)
 {
     Gateway *g = ctx;
@@ -511,6 +517,9 @@ static bool admit(void *ctx, HttpRequest *request)
     }
     if (inbox_is_path(request->path)) {
         return inbox_public_admit(&g->inbox, request);
+    }
+    if (web_is_path(request->path)) {
+        return web_files_admit(request);
     }
     return asset_is_path(request->path) ? assets_public_admit(request)
                                         : api_admit(&g->api, request);
@@ -525,6 +534,8 @@ static void handle(void *ctx, HttpRequest *request)
         preferences_public_handle(&g->preferences, request);
     } else if (asset_is_path(request->path)) {
         assets_public_handle(&g->assets_public, request);
+    } else if (web_is_path(request->path)) {
+        web_files_handle(&g->web, request);
     } else {
         api_handle(&g->api, request);
     }
@@ -641,6 +652,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     build_preferences(g);
     build_routes(g, o, delivered);
     build_inbox(g);
+    g->web = (WebFiles){.demo = o->inbox_demo};
     g->tick.data = g;
     (void)uv_timer_init(service_loop(service), &g->tick);
     (void)uv_timer_start(&g->tick, on_timer_tick, TICK_MS, TICK_MS);
