@@ -79,7 +79,7 @@ static void on_shown(void *ctx, Str payload, uint64_t sequence, const Error *err
     for (size_t i = 0; i < entry.n_keys; i++) {
         (void)json_array_append_new(list, key_json(entry.keys[i]));
     }
-    api_answer_json(call, 200, json_pack("{s:o}", "data", list));
+    api_answer_json(call, 200, json_pack("{s:o, s:n}", "data", list, "next"));
 }
 
 static void list_keys(ApiCall *call)

@@ -175,9 +175,9 @@ class Session extends EventTarget {
     if (event.event === "reset") {
       this.lastId = undefined;
       await this.refresh();
-    } else if (/expired/.test(event.event)) {
-      this.held = undefined;
-      throw new Failure(401);
+    } else if (event.event === "end") {
+      this.held = undefined; // a new token, and the stream again
+      if (!event.data.includes("token-expired")) throw new Failure(403);
     } else if (event.data) {
       this.take(JSON.parse(event.data));
     }
