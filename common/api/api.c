@@ -174,6 +174,7 @@ static bool path_matches(Str pattern, Str path, Str params[API_PARAMS_MAX])
 typedef struct Search {
     const ApiRoute *route; // NULL: none
     void *ctx;
+    bool open;
     const char *methods[8]; // that the path knows
     size_t method_count;
 } Search;
@@ -197,7 +198,7 @@ static void search_route(const Api *api, ApiCall *call, Search *search)
                 continue;
             }
             if (str_eq(str_from(route->method), method)) {
-                *search = (Search){.route = route, .ctx = set->ctx};
+                *search = (Search){.route = route, .ctx = set->ctx, .open = set->open};
                 for (size_t n = 0; n < API_PARAMS_MAX; n++) {
                     call->params[n] = params[n];
                 }
@@ -460,7 +461,7 @@ bool api_admit(void *ctx, HttpRequest *request)
         api_answer_unavailable(call, unready);
         return false;
     }
-    bool known = search.route->open || check_caller(api, call, search.route);
+    bool known = search.open || check_caller(api, call, search.route);
     if (!known || !check_coding(call) || !check_query(call) || !check_conditions(call)) {
         return false;
     }
@@ -491,15 +492,25 @@ Str api_route_word(const ApiCall *call)
     return str_from(strrchr(call->route->path, '/') + 1);
 }
 
-void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx)
+static void add_set(Api *api, ApiRoutes set)
 {
     assert(api->set_count < API_ROUTE_SETS_MAX);
-    for (size_t i = 0; i < count; i++) {
-        bool scopeless = routes[i].open || strcmp(routes[i].path, API_ANY_CALLER) == 0;
-        assert((routes[i].scope == SCOPE_NONE) == scopeless);
-        assert(count_names(routes[i].query) < API_ARGUMENTS_MAX);
+    for (size_t i = 0; i < set.count; i++) {
+        bool scopeless = set.open || strcmp(set.routes[i].path, API_ANY_CALLER) == 0;
+        assert((set.routes[i].scope == SCOPE_NONE) == scopeless);
+        assert(count_names(set.routes[i].query) < API_ARGUMENTS_MAX);
     }
-    api->sets[api->set_count++] = (ApiRoutes){routes, count, ctx};
+    api->sets[api->set_count++] = set;
+}
+
+void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx)
+{
+    add_set(api, (ApiRoutes){routes, count, ctx, false});
+}
+
+void api_add_open(Api *api, const ApiRoute *routes, size_t count, void *ctx)
+{
+    add_set(api, (ApiRoutes){routes, count, ctx, true});
 }
 
 void api_add_others(Api *api, const ApiOther *others, size_t count)
@@ -512,11 +523,11 @@ void api_add_others(Api *api, const ApiOther *others, size_t count)
 
 // ---- listed ----
 
-static void print_route(const ApiRoute *route, Buf *out)
+static void print_route(const ApiRoute *route, bool open, Buf *out)
 {
     buf_printf(
         out, "%s\t%s\t%s\t%s\t%s\n", route->method, route->path,
-        route->open ? "none" : scope_name(route->scope), route->conditional ? "conditional" : "-",
+        open ? "none" : scope_name(route->scope), route->conditional ? "conditional" : "-",
         route->query != NULL ? route->query : "");
 }
 
@@ -524,7 +535,7 @@ void api_print_routes(const Api *api, Buf *out)
 {
     for (size_t s = 0; s < api->set_count; s++) {
         for (size_t i = 0; i < api->sets[s].count; i++) {
-            print_route(&api->sets[s].routes[i], out);
+            print_route(&api->sets[s].routes[i], api->sets[s].open, out);
         }
     }
     for (size_t i = 0; i < api->other_count; i++) {

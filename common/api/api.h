@@ -46,12 +46,12 @@ typedef void (*ApiHandler)(ApiCall *call);
 typedef struct ApiRoute {
     const char *method;
     const char *path; // "/v1/recipients/{}/preferences": {} is one segment, never empty
-    Scope scope;      // what the key must have; no route is without, but an open one and API_ANY_CALLER's
+    Scope scope; // what the key must have; no route is without, but those of api_add_open() and
+                 // API_ANY_CALLER
     ApiHandler handle;
     const char *query; // the query parameters that it takes, "limit cursor status"; NULL: none
     bool conditional;  // it reads If-Match and If-None-Match (precondition.h); other writes refuse
                        // them
-    bool open;         // no key is asked for, and none is looked at: the call has no tenant
 } ApiRoute;
 
 // A route that is answered elsewhere, before this core is asked; here only to be listed.
@@ -66,6 +66,7 @@ typedef struct ApiRoutes {
     const ApiRoute *routes;
     size_t count;
     void *ctx;
+    bool open;
 } ApiRoutes;
 
 typedef struct Api {
@@ -85,6 +86,8 @@ typedef struct Api {
 } Api;
 
 void api_add(Api *api, const ApiRoute *routes, size_t count, void *ctx);
+// Routes for anybody: no key is asked for, and none is looked at, so the call has no tenant.
+void api_add_open(Api *api, const ApiRoute *routes, size_t count, void *ctx);
 void api_add_others(Api *api, const ApiOther *others, size_t count); // a table that stays
 // All of them, one a line, with tabs between: method, path, scope (or "none", "inbox"),
 // "conditional" or "-", the query parameters. What `--routes` of a service prints.

@@ -33,7 +33,7 @@ static void get_document(ApiCall *call)
 }
 
 static const ApiRoute ROUTES[] = {
-    {"GET", "/v1/openapi.json", SCOPE_NONE, get_document, NULL, false, true},
+    {"GET", "/v1/openapi.json", SCOPE_NONE, get_document, NULL, false},
 };
 
 // clang-format off
@@ -53,6 +53,6 @@ static const ApiOther OTHERS[] = {
 
 void openapi_api_add(Api *api)
 {
-    api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], NULL);
+    api_add_open(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], NULL);
     api_add_others(api, OTHERS, sizeof OTHERS / sizeof OTHERS[0]);
 }

@@ -4,7 +4,7 @@ import re
 
 from tests.harness.processes import HOME
 
-ROW = re.compile(r'\{"([A-Z]+)", "(/v1/[^"]+)",\s*SCOPE_(\w+),\s*\w+,\s*(?:NULL|"[^"]*"|LIST_QUERY),\s*(true|false)(?:, (?:true|false))?\}')
+ROW = re.compile(r'\{"([A-Z]+)", "(/v1/[^"]+)",\s*SCOPE_(\w+),\s*\w+,\s*(?:NULL|"[^"]*"|LIST_QUERY),\s*(true|false)\}')
 PARAMETER = re.compile(r"\{\w*\}")
 
 
