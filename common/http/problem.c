@@ -36,6 +36,10 @@ void problem_write(Buf *json, const HttpProblem *problem)
     } else if (problem->field != NULL) {
         write_errors(json, &only, 1);
     }
+    if (problem->trace_id.len > 0) {
+        buf_cstr(json, ",\"trace_id\":");
+        buf_json(json, problem->trace_id);
+    }
     if (problem->instance != NULL) {
         buf_cstr(json, ",\"instance\":");
         buf_json(json, str_slice(str_from(problem->instance), 0, DETAIL_MAX));
@@ -44,6 +48,24 @@ void problem_write(Buf *json, const HttpProblem *problem)
     }
     buf_char(json, '}');
     assert(!json->full);
+}
+
+// Of a W3C traceparent, version 00: "00-", 32 digits, "-", 16 digits, "-", 2 digits. Empty: the
+// caller sent none that is one.
+static Str trace_id_of(const HttpRequest *request)
+{
+    enum { LENGTH = 55, FIRST = 3, END = 35 };
+    Str text = http_header(request, "traceparent");
+    if (text.len != LENGTH || !str_starts(text, STR("00-")) || text.ptr[END] != '-') {
+        return STR_EMPTY;
+    }
+    for (size_t i = FIRST; i < END; i++) {
+        char c = text.ptr[i];
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
+            return STR_EMPTY;
+        }
+    }
+    return str_slice(text, FIRST, END);
 }
 
 void http_problem(
@@ -65,6 +87,7 @@ void http_problem(
         .field = field,
         .instance = request->instance,
         .request_id = request->id,
+        .trace_id = trace_id_of(request),
         .errors = request->errors,
         .error_count = request->error_count,
     };

@@ -109,8 +109,9 @@ void http_respond(HttpRequest *request, int status, const char *content_type, St
 // The same without a copy: the body lives as long as the request's arena (arena_own).
 void http_respond_kept(HttpRequest *request, int status, const char *content_type, Str body);
 // RFC 9457: application/problem+json with type "urn:stentor:problem:<slug>", title, status, detail,
-// instance ("urn:stentor:request:<id>" where nothing else is set) and, when given, the field that
-// is wrong ("notifications[3].to"); where fields are wrong, `errors` lists each with its detail.
+// instance ("urn:stentor:request:<id>" where nothing else is set), trace_id where the request has a
+// traceparent, and, when given, the field that is wrong ("notifications[3].to"); where fields are
+// wrong, `errors` lists each with its detail.
 void http_problem(
     HttpRequest *request, int status, const char *slug, const char *title, const char *field,
     const char *format, ...) __attribute__((format(printf, 6, 7)));

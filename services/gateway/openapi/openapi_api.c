@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/gateway/openapi/openapi_api.h"
 
+#include <string.h>
+
 #include "services/gateway/openapi/document.h"
+
+enum { PROBLEMS_MAX = 128 * 1024 };
 
 // If-None-Match: a list of tags, of which one may be weak, or "*".
 static bool has_it(const HttpRequest *http)
@@ -32,8 +36,44 @@ static void get_document(ApiCall *call)
     http_respond_kept(http, 200, "application/openapi+json", text);
 }
 
+static void list_problems(ApiCall *call)
+{
+    Buf out;
+    buf_init(&out, PROBLEMS_MAX);
+    buf_cstr(&out, "{\"data\":[");
+    for (size_t i = 0; i < openapi_problem_count; i++) {
+        buf_cstr(&out, i > 0 ? "," : "");
+        buf_cstr(&out, openapi_problems[i].json);
+    }
+    buf_cstr(&out, "],\"next\":null}");
+    http_respond(call->http, 200, "application/json", buf_view(&out));
+    buf_done(&out);
+}
+
+// By the last part of its type, or by the whole of it.
+static void get_problem(ApiCall *call)
+{
+    static const Str urn = {"urn:stentor:problem:", 20};
+    Str name = call->params[0];
+    name = str_starts(name, urn) ? str_slice(name, urn.len, name.len) : name;
+    for (size_t i = 0; i < openapi_problem_count; i++) {
+        const OpenapiProblem *problem = &openapi_problems[i];
+        if (str_eq(name, str_from(problem->name))) {
+            const char *accepts = arena_cstr(call->http->arena, http_header(call->http, "Accept"));
+            bool page = strstr(accepts, "text/html") != NULL;
+            http_respond(
+                call->http, 200, page ? "text/html; charset=utf-8" : "application/json",
+                str_from(page ? problem->html : problem->json));
+            return;
+        }
+    }
+    api_answer_missing(call, "such problem; GET /v1/problems lists all of them");
+}
+
 static const ApiRoute ROUTES[] = {
     {"GET", "/v1/openapi.json", SCOPE_NONE, get_document, NULL, false},
+    {"GET", "/v1/problems", SCOPE_NONE, list_problems, NULL, false},
+    {"GET", "/v1/problems/{}", SCOPE_NONE, get_problem, NULL, false},
 };
 
 // clang-format off

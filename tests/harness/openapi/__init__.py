@@ -118,6 +118,7 @@ def _close(schema, inside=False):
 
 def _closed_components():
     schemas = copy.deepcopy(DOCUMENT["components"]["schemas"])
+    schemas["Problem"]["properties"]["type"] = {"enum": [problem["type"] for problem in DOCUMENT["x-problems"].values()]}
     for name, schema in schemas.items():
         _close(schema, inside=name == "Page")
     return {"schemas": schemas}

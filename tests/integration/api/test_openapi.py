@@ -2,12 +2,13 @@
 """The API's document: it is the routes of ingest and gateway, a linter has nothing to say, its examples are as its schemas say, and a client can be made of it."""
 import json
 import os
+import re
 import shutil
 import subprocess
 
 from tests.harness import openapi
 from tests.harness.openapi import DOCUMENT, OPERATIONS
-from tests.harness.processes import wait_until
+from tests.harness.processes import HOME, wait_until
 
 CONDITIONS = ["If-Match", "If-None-Match"]
 
@@ -97,3 +98,33 @@ def test_a_client_with_types_from_it_compiles_and_works(pipeline, tmp_path):
     said = json.loads(run("node", "built/client.js", API=f"http://127.0.0.1:{pipeline.api_port}", KEY=pipeline.key))
     assert said["status"] in ("queued", "sending", "sent") and said["refused"] == "urn:stentor:problem:invalid-field"
     wait_until(lambda: pipeline.status(said["id"])["status"] == "sent", 20, "the client's notification")
+
+
+TITLED = re.compile(r'"([a-z]+(?:-[a-z]+)*)",\s*"[A-Z][^"]*"')  # a problem's last part, and its title
+SET = re.compile(r'slug = "([a-z-]+)"')
+FOLDERS = ("services/gateway", "services/ingest", "common/api", "common/http")
+
+
+def test_every_kind_of_problem_in_the_code_has_its_page_and_every_page_its_problem(pipeline):
+    texts = [path.read_text() for folder in FOLDERS for path in (HOME / folder).rglob("*.c")]
+    known = set(DOCUMENT["x-problems"])
+    assert {name for text in texts for name in SET.findall(text)} <= known
+    # Others may stand before a text with a capital letter; what a problem's call has is the status before it.
+    called = {name for text in texts for name in re.findall(r'\b[45]\d\d,\s*' + TITLED.pattern, text)}
+    assert len(called) > 25 and called <= known, called - known
+    assert {name for name in known if not any(f'"{name}"' in text for text in texts)} == set()
+    listed = openapi.call(pipeline.api_port, "GET", "/v1/problems").body["data"]
+    assert [one["type"] for one in listed] == [f"urn:stentor:problem:{name}" for name in sorted(known)]
+    refused = openapi.call(pipeline.api_port, "GET", "/v1/tenant").body
+    page = openapi.call(pipeline.api_port, "GET", f"/v1/problems/{refused['type']}", headers={"Accept": "text/html,*/*"})
+    assert (page.status, page.type) == (200, "text/html") and "stn_&lt;key id&gt;" in page.raw.decode()
+    assert openapi.call(pipeline.api_port, "GET", "/v1/problems/no-such").status == 404
+
+
+def test_a_problem_names_the_trace_of_its_request(pipeline):
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    for service in ("v1/batches", "v1/tenant"):  # ingest, gateway
+        for sent, shown in ((f"00-{trace}-00f067aa0ba902b7-01", trace), (f"00-{trace.upper()}-00f067aa0ba902b7-01", None), ("00-x", None)):
+            refused = openapi.call(pipeline.api_port, "GET", f"/{service}", headers={"traceparent": sent})
+            assert refused.status == 401 and refused.body.get("trace_id") == shown
+            assert refused.body["instance"] == "urn:stentor:request:" + refused.headers["Stentor-Request-Id"]
