@@ -26,6 +26,7 @@
 #include "services/gateway/live/live_api.h"
 #include "services/gateway/notifications/notification_api.h"
 #include "services/gateway/openapi/openapi_api.h"
+#include "services/gateway/orders/orders_api.h"
 #include "services/gateway/preferences/preferences_public.h"
 #include "services/gateway/recipients/recipients_api.h"
 #include "services/gateway/replies/replies_api.h"
@@ -119,6 +120,7 @@ typedef struct Gateway {
     FeedProjector *feed;
     FindStore find_store;
     FindContext find_context;
+    OrdersApi orders;
     FindProjector *find; // NULL: no search index
     InboxDuties *duties;
     InboxTokens inbox_tokens;
@@ -390,6 +392,8 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     g->find_context =
         (FindContext){&g->find_store, service_master_key(g->service), g->notifications.waits};
     find_api_add(&g->api, &g->find_context);
+    g->orders = (OrdersApi){g->find_store.history, &g->find_context};
+    orders_api_add(&g->api, &g->orders);
     build_files(g, o);
     openapi_api_add(&g->api);
     build_dead_letters(g);

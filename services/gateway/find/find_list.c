@@ -58,6 +58,7 @@ typedef struct FindList {
     int rounds;
     int64_t as_of_us; // of the index; 0: not known
     bool indexed;
+    Str before; // the object that the page is a member of; empty: it is the answer
     Buf out;
 } FindList;
 
@@ -83,7 +84,7 @@ static void finish(FindList *list)
     } else if (list->indexed) {
         buf_cstr(out, ",\"lag_seconds\":null");
     }
-    buf_char(out, '}');
+    buf_cstr(out, list->before.len > 0 ? "}}" : "}");
     if (out->full) {
         Error err = {0};
         error_set(&err, ERROR_PERMANENT, "a page of more than %d bytes", LIST_JSON_MAX);
@@ -92,6 +93,13 @@ static void finish(FindList *list)
         http_respond(list->call->http, 200, "application/json", buf_view(out));
     }
     buf_done(out);
+}
+
+static void answer_without(FindList *list)
+{
+    Str text =
+        str_from(arena_printf(list->call->http->arena, STR_FMT "null}", STR_ARG(list->before)));
+    http_respond(list->call->http, 200, "application/json", text);
 }
 
 static void fail(FindList *list, const Error *err)
@@ -234,8 +242,12 @@ static void on_searched(void *ctx, DbTxn *txn, const Error *err)
     FindList *list = ctx;
     if (err != NULL && err->kind == ERROR_TRANSIENT) {
         buf_done(&list->out);
-        api_answer_unavailable(
-            list->call, "the search index is away; a notification can be read by its id");
+        if (list->before.len > 0) {
+            answer_without(list);
+        } else {
+            api_answer_unavailable(
+                list->call, "the search index is away; a notification can be read by its id");
+        }
         return;
     }
     if (err != NULL) {
@@ -356,11 +368,26 @@ static bool read_position(FindList *list)
     return good;
 }
 
-void find_list_answer(ApiCall *call, const FindContext *context, FindFilter fixed, Str value)
+static void answer_off(FindList *list)
+{
+    if (list->before.len > 0) {
+        answer_without(list);
+        return;
+    }
+    http_problem(
+        list->call->http, 503, "search-off", "The search index is turned off", NULL,
+        "the operator has turned it off (STENTOR_GATEWAY_FIND); what needs no index still "
+        "answers: a span of at most %d hours by status, channel and category",
+        FIND_SCAN_HOURS);
+}
+
+void find_list_embed(
+    ApiCall *call, const FindContext *context, FindFilter fixed, Str value, Str before)
 {
     FindList *list = arena_zalloc(call->http->arena, sizeof *list);
     list->call = call;
     list->context = context;
+    list->before = before;
     if (!find_query_read(call, context->master, fixed, value, &list->query) ||
         !page_read(call, PAGE_LIMIT, PAGE_LIMIT_MAX, &list->page)) {
         return;
@@ -371,14 +398,16 @@ void find_list_answer(ApiCall *call, const FindContext *context, FindFilter fixe
     }
     list->indexed = list->query.driver != FIND_FILTERS;
     if (list->indexed && !context->store->on) {
-        http_problem(
-            call->http, 503, "search-off", "The search index is turned off", NULL,
-            "the operator has turned it off (STENTOR_GATEWAY_FIND); what needs no index still "
-            "answers: a span of at most %d hours by status, channel and category",
-            FIND_SCAN_HOURS);
+        answer_off(list);
         return;
     }
     buf_init(&list->out, LIST_JSON_MAX);
+    buf_str(&list->out, before);
     page_begin(&list->out);
     ask_candidates(list);
+}
+
+void find_list_answer(ApiCall *call, const FindContext *context, FindFilter fixed, Str value)
+{
+    find_list_embed(call, context, fixed, value, STR_EMPTY);
 }

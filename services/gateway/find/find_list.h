@@ -17,3 +17,7 @@ typedef struct FindContext {
 
 // fixed, value: as find_query_read. Leads to one answer.
 void find_list_answer(ApiCall *call, const FindContext *context, FindFilter fixed, Str value);
+// The page as the last member of an object: `before` is its text up to the member's value, and
+// lives as long as the call. null: the index is off or away.
+void find_list_embed(
+    ApiCall *call, const FindContext *context, FindFilter fixed, Str value, Str before);
