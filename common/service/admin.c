@@ -233,9 +233,8 @@ static double read_cpu_seconds(void *ctx)
     return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
 }
 
-static double read_resident_bytes(void *ctx)
+double admin_resident_bytes(void)
 {
-    (void)ctx;
     long long total = 0;
     long long resident = 0;
     FILE *file = fopen("/proc/self/statm", "re");
@@ -245,6 +244,12 @@ static double read_resident_bytes(void *ctx)
     int found = fscanf(file, "%lld %lld", &total, &resident);
     fclose(file);
     return found == 2 ? (double)resident * (double)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static double read_resident_bytes(void *ctx)
+{
+    (void)ctx;
+    return admin_resident_bytes();
 }
 
 static double read_bus_pending(void *ctx)

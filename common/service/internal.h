@@ -11,6 +11,7 @@
 #include "common/service/health/clock_off.h"
 #include "common/service/health/notify.h"
 #include "common/service/health/steady.h"
+#include "common/service/heartbeat.h"
 #include "common/service/service.h"
 #include "common/trace/tracer.h"
 
@@ -68,6 +69,17 @@ typedef enum ServicePhase {
     PHASE_CLOSING,  // service_stopped() was called, or start() failed
 } ServicePhase;
 
+enum { HEARTBEAT_WINDOWS = 16 };
+
+// What the last heartbeat counted.
+typedef struct Heartbeat {
+    uint64_t sent_ms;
+    uint64_t at_ns; // 0: there was none
+    double cpu_s;
+    uint64_t acked, published;
+    MetricWindow windows[HEARTBEAT_WINDOWS];
+} Heartbeat;
+
 enum { SERVICE_CLOCK_POSTGRES, SERVICE_CLOCK_NATS, SERVICE_CLOCKS };
 
 struct Service {
@@ -105,6 +117,7 @@ struct Service {
     int exit_code;
     int fail_code; // of a failure
     uint64_t lag_seen_ns;
+    Heartbeat heartbeat;
     Metric *lag;
     Metric *db_seconds;
 };
@@ -133,3 +146,4 @@ void admin_time_database(Service *service); // once there is a pool
 bool admin_ready(Service *service, Buf *reasons);
 // Twice a second: readiness for systemd, and the clocks.
 void admin_tick(Service *service);
+double admin_resident_bytes(void);

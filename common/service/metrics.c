@@ -249,3 +249,51 @@ bool metrics_print(const Metrics *metrics, Buf *out)
     }
     return !out->full;
 }
+
+// ---- for programs ----
+
+void metrics_visit(const Metrics *metrics, MetricVisit visit, void *ctx)
+{
+    for (size_t i = 0; i < metrics->count; i++) {
+        const Metric *m = metrics->metrics[i];
+        if (m->kind != METRIC_HISTOGRAM) {
+            visit(ctx, m->name, m->labels, m->read != NULL ? m->read(m->ctx) : m->value);
+        }
+    }
+}
+
+// Below 0: nothing was observed. What is beyond the last bound counts as the last bound.
+static double quantile_since(const Metric *m, double quantile, MetricWindow *window)
+{
+    uint64_t total = 0, below = 0;
+    uint64_t fresh[METRIC_BOUNDS_MAX + 1] = {0};
+    for (size_t b = 0; b <= m->bound_count; b++) {
+        fresh[b] = m->counts[b] - window->counts[b];
+        window->counts[b] = m->counts[b];
+        total += fresh[b];
+    }
+    for (size_t b = 0; total > 0 && b < m->bound_count; b++) {
+        below += fresh[b];
+        if ((double)below >= quantile * (double)total) {
+            return m->bounds[b];
+        }
+    }
+    return total > 0 ? m->bounds[m->bound_count - 1] : -1;
+}
+
+void metrics_quantiles(
+    const Metrics *metrics, double quantile, MetricWindow *windows, size_t count, MetricVisit visit,
+    void *ctx)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < metrics->count && at < count; i++) {
+        const Metric *m = metrics->metrics[i];
+        if (m->kind != METRIC_HISTOGRAM) {
+            continue;
+        }
+        double value = quantile_since(m, quantile, &windows[at++]);
+        if (value >= 0) {
+            visit(ctx, m->name, m->labels, value);
+        }
+    }
+}

@@ -37,3 +37,15 @@ bool metrics_print(const Metrics *metrics, Buf *out);
 // Appends name="value" with the value escaped, and a comma before it when `out` has something: for
 // labels.
 bool metrics_label(Buf *out, const char *name, Str value);
+// Each gauge and counter with its value, in the order in which they were registered.
+typedef void (*MetricVisit)(void *ctx, const char *name, const char *labels, double value);
+void metrics_visit(const Metrics *metrics, MetricVisit visit, void *ctx);
+// Each histogram with a quantile of what was observed since the last call with the same windows
+// (one for each histogram, zeroed at first; those beyond `count` are left out): the upper bound of
+// its bucket. One in which nothing was observed is left out.
+typedef struct MetricWindow {
+    uint64_t counts[METRIC_BOUNDS_MAX + 1];
+} MetricWindow;
+void metrics_quantiles(
+    const Metrics *metrics, double quantile, MetricWindow *windows, size_t count, MetricVisit visit,
+    void *ctx);

@@ -218,6 +218,7 @@ static void on_lag_tick(uv_timer_t *timer)
     watchdog_feed();
     log_notifications_tick();
     admin_tick(service);
+    heartbeat_tick(service);
 }
 
 static uv_handle_t *own_handle(Service *service, size_t index)

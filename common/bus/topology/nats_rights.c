@@ -27,7 +27,15 @@ static const NatsRights rights[] = {
      "cfg.mail_domain.> cfg.revocation.> cfg.route.> cfg.credential.> cfg.channel_health.*.* cfg.webhook.*.* cfg.inbox_keys.*.self "
      "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
      "ntf.hook.* ntf.dead.gateway.* ntf.inhand.gateway.* feed.* ntf.status.*.inapp.* "
-     "evt.*.ResendErrorEmail ntf.status.*.*.failed aud.*.dead_letter $JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD",
+     "evt.*.ResendErrorEmail ntf.status.*.*.failed aud.*.dead_letter $JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD "
+     // The picture of the pipeline: lag, and since when.
+     "$JS.API.STREAM.INFO.* $JS.API.CONSUMER.INFO.*.* "
+     "$JS.API.STREAM.MSG.GET.REQUEST_CRITICAL $JS.API.STREAM.MSG.GET.REQUEST_HIGH "
+     "$JS.API.STREAM.MSG.GET.REQUEST_NORMAL $JS.API.STREAM.MSG.GET.REQUEST_LOW "
+     "$JS.API.STREAM.MSG.GET.RENDERED_CRITICAL $JS.API.STREAM.MSG.GET.RENDERED_HIGH "
+     "$JS.API.STREAM.MSG.GET.RENDERED_NORMAL $JS.API.STREAM.MSG.GET.RENDERED_LOW "
+     "$JS.API.STREAM.MSG.GET.DEFERRED $JS.API.STREAM.MSG.GET.INBOUND $JS.API.STREAM.MSG.GET.SETTLE "
+     "$JS.API.STREAM.MSG.GET.HOOK $JS.API.STREAM.MSG.GET.STATUS",
      "EVENTS REPLIES", "CONFIG IN_HAND FEED DEAD STATUS " RENDEREDS, NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},

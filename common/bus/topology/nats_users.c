@@ -80,6 +80,10 @@ static void add_publish(List *list, const NatsRights *access)
         add(list, "1", word, STR_EMPTY);
     }
     add_consumes(list, access);
+    Str prefix = STR("stentor-"), name = str_from(access->service);
+    if (!str_eq(name, STR("stentor-cli"))) { // its heartbeats
+        add(list, "live.process.1.*", str_slice(name, prefix.len, name.len), STR_EMPTY);
+    }
     rest = str_from(access->reads);
     while (next_word(&rest, &word)) {
         add(list, "$JS.API.STREAM.INFO.1", word, STR_EMPTY);

@@ -136,6 +136,19 @@ void subject_audit(char out[SUBJECT_SIZE], Str tenant, Str kind)
         out, (Str[]){STR("aud"), tenant_token(tenant), id_is_key(kind) ? kind : STR("unknown")}, 3);
 }
 
+void subject_process(char out[SUBJECT_SIZE], const char *service, const char *instance)
+{
+    Str name = str_from(service), prefix = STR("stentor-");
+    name = str_starts(name, prefix) ? str_slice(name, prefix.len, name.len) : name;
+    Str token = str_from(instance);
+    join(
+        out,
+        (Str[]){
+            STR("live"), STR("process"), id_is_key(name) ? name : STR("unknown"),
+            id_is_key(token) ? token : STR("unknown")},
+        4);
+}
+
 void subject_in_hand(char out[SUBJECT_SIZE], const char *service, const char *process)
 {
     Str name = str_from(service), prefix = STR("stentor-");

@@ -70,6 +70,8 @@ Str subject_last(Str subject); // its last token
 // An unreadable tenant becomes "unknown".
 void subject_dead(char out[SUBJECT_SIZE], const char *stage, Str tenant);
 // `service` as in "stentor-renderer"; '*' as the process names all of the service's.
+// live.process.<service>.<instance>, on core NATS; `service` as below.
+void subject_process(char out[SUBJECT_SIZE], const char *service, const char *instance);
 void subject_in_hand(char out[SUBJECT_SIZE], const char *service, const char *process);
 void subject_audit(char out[SUBJECT_SIZE], Str tenant, Str kind);
 // A dot in the key parts two tokens: "welcome.1_0_0". At most CONFIG_KEY_MAX bytes of the key are

@@ -130,13 +130,53 @@ static void a_full_buffer_is_reported(void **state)
     buf_done(&out);
 }
 
+static void note_value(void *ctx, const char *name, const char *labels, double value)
+{
+    (void)buf_printf(ctx, "%s{%s} %g;", name, labels, value);
+}
+
+static void programs_are_given_values_and_quantiles_of_what_is_new(void **state)
+{
+    Metrics *m = *state;
+    static const double bounds[] = {0.01, 0.1, 1};
+    Buf seen;
+    buf_init(&seen, 512);
+    metric_set(metrics_gauge(m, "stentor_lag", "", "L."), 7);
+    metric_add(metrics_counter(m, "stentor_c_total", "a=\"b\"", "C."), 2);
+    Metric *fast = metrics_histogram(m, "stentor_fast_seconds", "", "F.", bounds, 3);
+    Metric *slow = metrics_histogram(m, "stentor_slow_seconds", "", "S.", bounds, 3);
+    metrics_visit(m, note_value, &seen);
+    assert_string_equal(buf_c(&seen), "stentor_lag{} 7;stentor_c_total{a=\"b\"} 2;");
+    MetricWindow windows[2] = {{{0}}};
+    for (int i = 0; i < 100; i++) {
+        metric_observe(fast, i < 98 ? 0.001 : 0.05);
+    }
+    metric_observe(slow, 50); // beyond the last bound
+    buf_clear(&seen);
+    metrics_quantiles(m, 0.99, windows, 2, note_value, &seen);
+    assert_string_equal(buf_c(&seen), "stentor_fast_seconds{} 0.1;stentor_slow_seconds{} 1;");
+    metric_observe(fast, 0.001);
+    buf_clear(&seen);
+    metrics_quantiles(m, 0.99, windows, 2, note_value, &seen);
+    assert_string_equal(buf_c(&seen), "stentor_fast_seconds{} 0.01;"); // slow: nothing is new
+    metric_observe(slow, 0.001);
+    buf_clear(&seen);
+    metrics_quantiles(m, 0.99, windows, 1, note_value, &seen);
+    assert_string_equal(buf_c(&seen), ""); // one window
+    buf_done(&seen);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(nothing_registered_prints_nothing), TEST(a_name_has_one_head_and_its_series_together),
-        TEST(a_histogram_is_cumulative),         TEST(functions_are_read_at_print_time),
-        TEST(label_values_are_escaped),          TEST(a_full_buffer_is_reported),
+        TEST(nothing_registered_prints_nothing),
+        TEST(a_name_has_one_head_and_its_series_together),
+        TEST(a_histogram_is_cumulative),
+        TEST(functions_are_read_at_print_time),
+        TEST(label_values_are_escaped),
+        TEST(a_full_buffer_is_reported),
+        TEST(programs_are_given_values_and_quantiles_of_what_is_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
