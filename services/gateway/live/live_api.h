@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes on for as long as a client listens: statuses and inboxes as server-sent events.
+// What goes on for as long as a client listens: statuses, inboxes and the pipeline as server-sent
+// events; and the pipeline's picture.
 #pragma once
 
 #include "services/gateway/live/inbox_streams.h"
