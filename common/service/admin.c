@@ -161,9 +161,14 @@ static void answer_ready(Service *service, HttpRequest *request)
 static void answer_metrics(Service *service, HttpRequest *request)
 {
     Buf text;
+    Str accept = http_header(request, "Accept");
+    bool open = str_contains_nocase(accept, STR("application/openmetrics-text"));
+    const char *type = open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                            : "text/plain; version=0.0.4; charset=utf-8";
     buf_init(&text, METRICS_TEXT_MAX);
-    if (metrics_print(service->metrics, &text)) {
-        http_respond(request, 200, "text/plain; version=0.0.4; charset=utf-8", buf_view(&text));
+    if (open ? metrics_print_open(service->metrics, &text)
+             : metrics_print(service->metrics, &text)) {
+        http_respond(request, 200, type, buf_view(&text));
     } else {
         http_problem(
             request, 500, "metrics-too-large", "The metrics are too large", NULL,

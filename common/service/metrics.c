@@ -9,7 +9,15 @@
 
 #include "common/base/arena.h"
 
+enum { TRACE_ID_TEXT = 33 };
+
 typedef enum MetricKind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM } MetricKind;
+
+typedef struct Exemplar {
+    char trace_id[TRACE_ID_TEXT]; // "": none yet
+    double value;
+    int64_t at_us;
+} Exemplar;
 
 struct Metric {
     MetricKind kind;
@@ -22,6 +30,8 @@ struct Metric {
     size_t bound_count;
     double bounds[METRIC_BOUNDS_MAX];
     uint64_t counts[METRIC_BOUNDS_MAX + 1]; // of each bucket alone; the last is +Inf
+    Exemplar *exemplars;                    // of each bucket; NULL: nothing was seen in a trace yet
+    Arena *arena;
     Metric *sibling; // the next of the same name, which must be printed together
     bool is_first;   // of its name
 };
@@ -88,7 +98,10 @@ static Metric *add(
     (void)is_name;
     assert(metrics->count < METRICS_MAX);
     Metric *metric = arena_zalloc(metrics->arena, sizeof *metric);
+    // OpenMetrics knows a counter by it.
+    assert(kind != METRIC_COUNTER || str_ends(str_from(name), STR("_total")));
     metric->kind = kind;
+    metric->arena = metrics->arena;
     metric->name = arena_cstr(metrics->arena, str_from(name));
     metric->labels = arena_cstr(metrics->arena, str_from(labels));
     metric->help = arena_cstr(metrics->arena, str_from(help));
@@ -153,7 +166,7 @@ void metric_set(Metric *metric, double value)
     metric->value = value;
 }
 
-void metric_observe(Metric *metric, double value)
+static size_t observe(Metric *metric, double value)
 {
     assert(metric->kind == METRIC_HISTOGRAM);
     size_t bucket = 0;
@@ -162,6 +175,27 @@ void metric_observe(Metric *metric, double value)
     }
     metric->counts[bucket]++;
     metric->value += value;
+    return bucket;
+}
+
+void metric_observe(Metric *metric, double value)
+{
+    (void)observe(metric, value);
+}
+
+void metric_observe_in(Metric *metric, double value, const char *trace_id, int64_t at_us)
+{
+    size_t bucket = observe(metric, value);
+    if (trace_id == NULL) {
+        return;
+    }
+    if (metric->exemplars == NULL) {
+        metric->exemplars = arena_array(metric->arena, metric->bound_count + 1, sizeof(Exemplar));
+    }
+    Exemplar *exemplar = &metric->exemplars[bucket];
+    exemplar->value = value;
+    exemplar->at_us = at_us;
+    (void)str_to_c(str_from(trace_id), exemplar->trace_id, sizeof exemplar->trace_id);
 }
 
 // ---- printing ----
@@ -199,6 +233,15 @@ static void print_number(Buf *out, double value)
     }
 }
 
+// OpenMetrics has one spelling of a bound: "1.0", never "1".
+static void print_bound(Buf *out, double value, bool open)
+{
+    print_number(out, value);
+    if (open && value > -1e6 && value < 1e6 && value == (double)(int64_t)value) {
+        buf_cstr(out, ".0");
+    }
+}
+
 static void print_sample(Buf *out, const Metric *metric, const char *suffix, double value)
 {
     bool has_labels = metric->labels[0] != '\0';
@@ -209,7 +252,19 @@ static void print_sample(Buf *out, const Metric *metric, const char *suffix, dou
     buf_char(out, '\n');
 }
 
-static void print_histogram(Buf *out, const Metric *metric)
+static void print_exemplar(Buf *out, const Metric *metric, size_t bucket)
+{
+    const Exemplar *exemplar = metric->exemplars != NULL ? &metric->exemplars[bucket] : NULL;
+    if (exemplar == NULL || exemplar->trace_id[0] == '\0') {
+        return;
+    }
+    buf_printf(out, " # {trace_id=\"%s\"} ", exemplar->trace_id);
+    print_number(out, exemplar->value);
+    buf_printf(
+        out, " %" PRId64 ".%03d", exemplar->at_us / 1000000, (int)(exemplar->at_us / 1000 % 1000));
+}
+
+static void print_histogram(Buf *out, const Metric *metric, bool open)
 {
     uint64_t total = 0;
     for (size_t i = 0; i <= metric->bound_count; i++) {
@@ -217,22 +272,35 @@ static void print_histogram(Buf *out, const Metric *metric)
         buf_printf(
             out, "%s_bucket{%s%sle=\"", metric->name, metric->labels,
             metric->labels[0] != '\0' ? "," : "");
-        print_number(out, i < metric->bound_count ? metric->bounds[i] : INFINITY);
-        buf_printf(out, "\"} %" PRIu64 "\n", total);
+        print_bound(out, i < metric->bound_count ? metric->bounds[i] : INFINITY, open);
+        buf_printf(out, "\"} %" PRIu64, total);
+        if (open) {
+            print_exemplar(out, metric, i);
+        }
+        buf_char(out, '\n');
     }
     print_sample(out, metric, "_sum", metric->value);
     print_sample(out, metric, "_count", (double)total);
 }
 
-static void print_family(Buf *out, const Metric *first)
+// A counter's samples are called as in the text format, its family without "_total".
+static Str family_name(const Metric *first, bool open)
+{
+    Str name = str_from(first->name), total = STR("_total");
+    bool shorter = open && first->kind == METRIC_COUNTER && str_ends(name, total);
+    return shorter ? str_slice(name, 0, name.len - total.len) : name;
+}
+
+static void print_family(Buf *out, const Metric *first, bool open)
 {
     static const char *const kinds[] = {"counter", "gauge", "histogram"};
-    buf_printf(out, "# HELP %s ", first->name);
-    print_escaped(out, str_from(first->help), false);
-    buf_printf(out, "\n# TYPE %s %s\n", first->name, kinds[first->kind]);
+    Str name = family_name(first, open);
+    buf_printf(out, "# HELP " STR_FMT " ", STR_ARG(name));
+    print_escaped(out, str_from(first->help), open);
+    buf_printf(out, "\n# TYPE " STR_FMT " %s\n", STR_ARG(name), kinds[first->kind]);
     for (const Metric *metric = first; metric != NULL; metric = metric->sibling) {
         if (metric->kind == METRIC_HISTOGRAM) {
-            print_histogram(out, metric);
+            print_histogram(out, metric, open);
         } else {
             print_sample(
                 out, metric, "", metric->read != NULL ? metric->read(metric->ctx) : metric->value);
@@ -240,13 +308,25 @@ static void print_family(Buf *out, const Metric *first)
     }
 }
 
-bool metrics_print(const Metrics *metrics, Buf *out)
+static void print_all(const Metrics *metrics, Buf *out, bool open)
 {
     for (size_t i = 0; i < metrics->count; i++) {
         if (metrics->metrics[i]->is_first) {
-            print_family(out, metrics->metrics[i]);
+            print_family(out, metrics->metrics[i], open);
         }
     }
+}
+
+bool metrics_print(const Metrics *metrics, Buf *out)
+{
+    print_all(metrics, out, false);
+    return !out->full;
+}
+
+bool metrics_print_open(const Metrics *metrics, Buf *out)
+{
+    print_all(metrics, out, true);
+    buf_cstr(out, "# EOF\n");
     return !out->full;
 }
 

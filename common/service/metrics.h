@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics: counters, gauges and histograms in the Prometheus text format. Registered once at start,
+// Metrics: counters, gauges and histograms in the Prometheus text format or as OpenMetrics, which
+// has exemplars: of each bucket the last trace that fell into it. Registered once at start,
 // updated without a lock on the loop thread, printed by /metrics. Not for values that only a
 // message knows (a tenant, an id): a series is made at start or never.
 #pragma once
@@ -32,8 +33,11 @@ Metric *metrics_histogram(
 void metric_add(Metric *metric, double delta);     // a counter takes nothing negative
 void metric_set(Metric *metric, double value);     // gauges
 void metric_observe(Metric *metric, double value); // histograms
+// The same, and the trace (32 hex digits) in which it was seen, at_us. NULL: in none.
+void metric_observe_in(Metric *metric, double value, const char *trace_id, int64_t at_us);
 // false when `out` is full.
-bool metrics_print(const Metrics *metrics, Buf *out);
+bool metrics_print(const Metrics *metrics, Buf *out);      // text format 0.0.4
+bool metrics_print_open(const Metrics *metrics, Buf *out); // OpenMetrics 1.0
 // Appends name="value" with the value escaped, and a comma before it when `out` has something: for
 // labels.
 bool metrics_label(Buf *out, const char *name, Str value);

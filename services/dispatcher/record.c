@@ -12,6 +12,7 @@
 #include "common/base/log.h"
 #include "services/dispatcher/dispatcher_internal.h"
 #include "services/dispatcher/report.h"
+#include "services/dispatcher/tracing/attempt_span.h"
 
 // Outcomes in one transaction; lives in its arena.
 typedef struct Flush {
@@ -101,7 +102,7 @@ static void note_recorded(Dispatcher *dispatcher, const PGresult *res)
 }
 
 // A mail that ended: not one that gets another attempt.
-static void count_mail(const DispatcherMetrics *metrics, const Job *job)
+static void count_mail(const DispatcherMetrics *metrics, const Job *job, const char *trace)
 {
     const Stentor__V1__Rendered *rendered = job->rendered;
     const LedgerRow *row = &job->row;
@@ -112,7 +113,8 @@ static void count_mail(const DispatcherMetrics *metrics, const Job *job)
         metric_add(metrics->mails_sent, 1);
         metric_observe(metrics->attempts_sent, rendered->attempt);
         if (wanted_us > 0 && rendered->resends == 0) { // a resend comes days later
-            metric_observe(metrics->delivery_seconds, late_s > 0 ? late_s : 0);
+            metric_observe_in(
+                metrics->delivery_seconds, late_s > 0 ? late_s : 0, trace, row->finished_at_us);
         }
     } else if (row->state == LEDGER_FAILED && report_is_barred(row)) {
         metric_add(metrics->mails_suppressed, 1);
@@ -127,12 +129,15 @@ static void count_outcome(const Job *job)
     const Dispatcher *dispatcher = job->owner;
     const DispatcherMetrics *metrics = &dispatcher->metrics;
     const LedgerRow *row = &job->row;
-    count_mail(metrics, job);
+    char text[ATTEMPT_TRACE_SIZE];
+    const char *trace = attempt_trace(dispatcher->parts.tracer, job, text);
+    count_mail(metrics, job, trace);
     if (row->state == LEDGER_SENT) {
         metric_add(metrics->sent, 1);
         if (!job->taken_unknown) { // else its claim was another process's
-            metric_observe(
-                metrics->send_seconds, (double)(row->finished_at_us - row->claimed_at_us) / 1e6);
+            metric_observe_in(
+                metrics->send_seconds, (double)(row->finished_at_us - row->claimed_at_us) / 1e6,
+                trace, row->finished_at_us);
         }
     } else if (row->state == LEDGER_DEFERRED) {
         metric_add(metrics->deferred, 1);

@@ -377,9 +377,10 @@ class Service(Process):
                  "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "halt_on_error=1:exitcode=99")}
         return {name: str(value) for name, value in {**fixed, **self.options}.items()}
 
-    def get(self, path):
+    def get(self, path, **headers):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.admin_port}{path}", timeout=5) as answer:
+            request = urllib.request.Request(f"http://127.0.0.1:{self.admin_port}{path}", headers=headers)
+            with urllib.request.urlopen(request, timeout=5) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/codec/hash.h"
 #include "common/events/meta.h"
@@ -20,6 +21,20 @@ void attempt_resume(Tracer *tracer, const Job *job)
         .until_us = message->stored_at_us,
     };
     message->traceparent = trace_resume(tracer, &wait, job->delivery->arena);
+}
+
+const char *attempt_trace(const Tracer *tracer, const Job *job, char out[ATTEMPT_TRACE_SIZE])
+{
+    TraceContext context;
+    if (tracer == NULL ||
+        !trace_of_message(
+            tracer_sampler(tracer), job->delivery->message.traceparent, job->key->notification_id,
+            &context) ||
+        !context.sampled) {
+        return NULL;
+    }
+    hex_encode(context.trace_id, TRACE_ID_LEN, out);
+    return out;
 }
 
 static bool has_failed(const LedgerRow *row)

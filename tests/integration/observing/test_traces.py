@@ -127,7 +127,7 @@ def test_a_retry_is_in_the_trace_that_waited_with_it(world, collector):
     world.twilio.behave(Fault.UNAVAILABLE, times=1)
     notification = send(world, caller)
     assert world.pipeline.status(notification, wait="sent", timeout=60)["status"] == "sent"
-    spans = spans_of(collector, caller.trace, "attempt 1", "attempt 2")
+    spans = spans_of(collector, caller.trace, "accept", "attempt 1", "attempt 2")
     assert spans["attempt 1"].failed and spans["attempt 1"].attributes["stentor.code"].startswith("503")
     assert not spans["attempt 2"].failed and spans["attempt 2"].parent == spans["accept"].id
     assert spans["attempt 2"].attributes["stentor.waited_ms"] >= 0
@@ -145,6 +145,20 @@ def test_what_is_not_sampled_is_kept_when_it_fails(world, collector):
     assert set(spans) == {"accept", "attempt 1"} and spans["attempt 1"].parent == spans["accept"].id
     assert spans["attempt 1"].failed and "21211" in spans["attempt 1"].why and number not in spans["attempt 1"].why
     assert collector.spans(quiet.trace) == []
+
+
+def test_every_service_speaks_openmetrics_and_a_bucket_names_a_trace(world, collector):
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser")  # python3-prometheus-client
+    exemplars = {}
+    for name, service in world.pipeline.services.items():
+        text = service.get("/metrics", Accept="application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.3")[1]
+        families = list(parser.text_string_to_metric_families(text))
+        assert text.endswith("# EOF\n") and len(families) > 20, name
+        exemplars.update({sample.name: sample.exemplar for family in families for sample in family.samples if sample.exemplar})
+        assert "# EOF" not in service.get("/metrics")[1], "0.0.4 as before"
+    seen = {span.trace for span in collector.spans()}
+    for histogram in ("stentor_dispatcher_delivery_seconds_bucket", "stentor_dispatcher_send_seconds_bucket"):
+        assert exemplars[histogram].labels["trace_id"] in seen
 
 
 def test_an_order_is_a_trace_through_the_saga(world, collector):

@@ -89,6 +89,40 @@ static void a_histogram_is_cumulative(void **state)
            "stentor_wait_seconds_count{lane=\"low\"} 1\n");
 }
 
+static void openmetrics_has_the_last_trace_of_each_bucket(void **state)
+{
+    Metrics *m = *state;
+    const double bounds[] = {0.5, 1};
+    Metric *seen = metrics_histogram(m, "stentor_wait_seconds", "lane=\"low\"", "Wait.", bounds, 2);
+    metric_add(metrics_counter(m, "stentor_sent_total", "", "Sent \"all\"."), 3);
+    metric_observe_in(seen, 0.25, "0af7651916cd43dd8448eb211c80319c", INT64_C(1700000000123456));
+    metric_observe_in(seen, 0.5, "1af7651916cd43dd8448eb211c80319c", INT64_C(1700000001000000));
+    metric_observe_in(seen, 0.75, NULL, 5);
+    metric_observe_in(seen, 7, "2af7651916cd43dd8448eb211c80319c", INT64_C(1700000002000000));
+    Buf out;
+    buf_init(&out, METRICS_TEXT_MAX);
+    assert_true(metrics_print_open(m, &out));
+    assert_string_equal(
+        buf_c(&out), "# HELP stentor_wait_seconds Wait.\n"
+                     "# TYPE stentor_wait_seconds histogram\n"
+                     "stentor_wait_seconds_bucket{lane=\"low\",le=\"0.5\"} 2"
+                     " # {trace_id=\"1af7651916cd43dd8448eb211c80319c\"} 0.5 1700000001.000\n"
+                     "stentor_wait_seconds_bucket{lane=\"low\",le=\"1.0\"} 3\n"
+                     "stentor_wait_seconds_bucket{lane=\"low\",le=\"+Inf\"} 4"
+                     " # {trace_id=\"2af7651916cd43dd8448eb211c80319c\"} 7 1700000002.000\n"
+                     "stentor_wait_seconds_sum{lane=\"low\"} 8.5\n"
+                     "stentor_wait_seconds_count{lane=\"low\"} 4\n"
+                     "# HELP stentor_sent Sent \\\"all\\\".\n"
+                     "# TYPE stentor_sent counter\n"
+                     "stentor_sent_total 3\n"
+                     "# EOF\n");
+    buf_clear(&out);
+    assert_true(metrics_print(m, &out)); // the text format has no place for them
+    assert_false(str_contains(buf_view(&out), STR("trace_id")));
+    assert_true(str_contains(buf_view(&out), STR("# TYPE stentor_sent_total counter")));
+    buf_done(&out);
+}
+
 static double read_number(void *ctx)
 {
     return *(double *)ctx;
@@ -177,6 +211,7 @@ int main(void)
         TEST(label_values_are_escaped),
         TEST(a_full_buffer_is_reported),
         TEST(programs_are_given_values_and_quantiles_of_what_is_new),
+        TEST(openmetrics_has_the_last_trace_of_each_bucket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
