@@ -340,10 +340,10 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     g->people =
         (RecipientsApi){bus, service_pool(g->service), g->keyring, g->wait, g->configured.catalog};
     recipients_api_add(&g->api, &g->people);
-    g->notifications.pool = service_pool(g->service);
+    g->notifications.pools = (NotificationPools){service_pool(g->service), g->find_store.history};
     notification_api_add(&g->api, &g->notifications);
     why_api_init(
-        &g->why, bus, service_pool(g->service), g->configured.catalog, g->notifications.waits);
+        &g->why, bus, g->notifications.pools, g->configured.catalog, g->notifications.waits);
     g->notifications.why = &g->why.reader;
     why_api_add(&g->api, &g->why);
     g->scheduled = (ScheduledApi){service_pool(g->service)};

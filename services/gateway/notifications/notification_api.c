@@ -118,7 +118,7 @@ static void get_notification(ApiCall *base)
 {
     Call *call = new_call(base);
     if (read_include(base, &call->include)) {
-        notification_read(base, call->api->pool, on_read, call);
+        notification_read(base, &call->api->pools, on_read, call);
     }
 }
 
@@ -142,7 +142,7 @@ static void on_read_timeline(void *ctx, NotificationRead *read)
 static void get_timeline(ApiCall *base)
 {
     Call *call = new_call(base);
-    notification_read(base, call->api->pool, on_read_timeline, call);
+    notification_read(base, &call->api->pools, on_read_timeline, call);
 }
 
 // ---- GET /v1/notifications/{id}/attempts ----
@@ -179,7 +179,7 @@ static void get_attempts(ApiCall *base)
     if (page_read(base, PAGE_LIMIT, PAGE_LIMIT_MAX, &call->page)) {
         (void)str_to_i64(call->page.after, &after); // nothing of it comes from the caller
         notification_read_attempts(
-            base, call->api->pool, after, call->page.limit + 1, on_read_attempts, call);
+            base, &call->api->pools, after, call->page.limit + 1, on_read_attempts, call);
     }
 }
 

@@ -11,7 +11,7 @@
 #include "services/gateway/why/why_read.h"
 
 typedef struct NotificationApi {
-    DbPool *pool;
+    NotificationPools pools;
     NotificationWait waits[CHANNEL_COUNT]; // by channel
     const WhyReader *why;                  // for ?include=why
 } NotificationApi;

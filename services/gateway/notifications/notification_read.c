@@ -121,7 +121,7 @@ static void add_key(const NotificationRead *read, DbParams *p)
 
 static void ask_accepted(NotificationRead *read)
 {
-    DbTxn *txn = db_txn_new(read->pool);
+    DbTxn *txn = db_txn_new(read->pools->primary);
     add_key(read, db_txn_add(txn, &ACCEPTED, NULL));
     DbParams *p = db_txn_add(txn, &ARCHIVED, NULL);
     db_time(p, read->created_at_us);
@@ -167,7 +167,7 @@ static void on_shown(void *ctx, DbTxn *txn, const Error *err)
 
 static void begin(NotificationRead *read, int64_t after, int64_t at_most)
 {
-    DbTxn *txn = db_txn_new(read->pool);
+    DbTxn *txn = db_txn_new(read->pools->history);
     add_key(read, db_txn_add(txn, &SHOWN, NULL));
     DbParams *p = db_txn_add(txn, &ATTEMPTS, NULL);
     add_key(read, p);
@@ -178,7 +178,8 @@ static void begin(NotificationRead *read, int64_t after, int64_t at_most)
 }
 
 // NULL: answered. Also a well-formed id of a year that no table has leads to no question.
-static NotificationRead *new_read(ApiCall *base, DbPool *pool, NotificationReadDone done, void *ctx)
+static NotificationRead *new_read(
+    ApiCall *base, const NotificationPools *pools, NotificationReadDone done, void *ctx)
 {
     int64_t created_ms = 0;
     if (!id_parse(base->params[0], "ntf_", &created_ms) ||
@@ -189,7 +190,7 @@ static NotificationRead *new_read(ApiCall *base, DbPool *pool, NotificationReadD
     NotificationRead *read = arena_zalloc(base->http->arena, sizeof *read);
     *read = (NotificationRead){
         .base = base,
-        .pool = pool,
+        .pools = pools,
         .id = base->params[0],
         .created_at_us = created_ms * 1000,
         .done = done,
@@ -198,9 +199,10 @@ static NotificationRead *new_read(ApiCall *base, DbPool *pool, NotificationReadD
     return read;
 }
 
-void notification_read(ApiCall *base, DbPool *pool, NotificationReadDone done, void *ctx)
+void notification_read(
+    ApiCall *base, const NotificationPools *pools, NotificationReadDone done, void *ctx)
 {
-    NotificationRead *read = new_read(base, pool, done, ctx);
+    NotificationRead *read = new_read(base, pools, done, ctx);
     if (read != NULL) {
         read->newest_first = true;
         begin(read, 0, NOTIFICATION_ATTEMPTS_MAX);
@@ -208,10 +210,10 @@ void notification_read(ApiCall *base, DbPool *pool, NotificationReadDone done, v
 }
 
 void notification_read_attempts(
-    ApiCall *base, DbPool *pool, int64_t after, size_t at_most, NotificationReadDone done,
-    void *ctx)
+    ApiCall *base, const NotificationPools *pools, int64_t after, size_t at_most,
+    NotificationReadDone done, void *ctx)
 {
-    NotificationRead *read = new_read(base, pool, done, ctx);
+    NotificationRead *read = new_read(base, pools, done, ctx);
     if (read != NULL) {
         begin(read, after, (int64_t)at_most);
     }

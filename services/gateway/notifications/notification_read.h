@@ -8,9 +8,15 @@
 #include "common/db/db.h"
 #include "services/gateway/notifications/notification_view.h"
 
+// Where to read: `history` may be a standby, which lags.
+typedef struct NotificationPools {
+    DbPool *primary;
+    DbPool *history;
+} NotificationPools;
+
 typedef struct NotificationRead {
     ApiCall *base;
-    DbPool *pool;
+    const NotificationPools *pools;
     Str id;
     int64_t created_at_us;
     HistoryRow row;
@@ -27,8 +33,9 @@ typedef struct NotificationRead {
 // is not of this tenant (also for an id of a time to come), 404 with the unit's name for what is
 // archived, 503 while Postgres is away.
 typedef void (*NotificationReadDone)(void *ctx, NotificationRead *read);
-void notification_read(ApiCall *base, DbPool *pool, NotificationReadDone done, void *ctx);
+void notification_read(
+    ApiCall *base, const NotificationPools *pools, NotificationReadDone done, void *ctx);
 // The same, with at most so many attempts behind that number instead of the last ones.
 void notification_read_attempts(
-    ApiCall *base, DbPool *pool, int64_t after, size_t at_most, NotificationReadDone done,
-    void *ctx);
+    ApiCall *base, const NotificationPools *pools, int64_t after, size_t at_most,
+    NotificationReadDone done, void *ctx);

@@ -4,10 +4,11 @@
 #include "services/gateway/why/why_list.h"
 
 void why_api_init(
-    WhyApi *why, Bus *bus, DbPool *pool, const Catalog *catalog, const NotificationWait *waits)
+    WhyApi *why, Bus *bus, NotificationPools pools, const Catalog *catalog,
+    const NotificationWait *waits)
 {
     why->scans = (StreamScans){.bus = bus};
-    why->reader = (WhyReader){pool, &why->scans, catalog, waits};
+    why->reader = (WhyReader){pools, &why->scans, catalog, waits};
 }
 
 // ---- GET /v1/notifications/{id}/why ----
@@ -38,7 +39,7 @@ static void on_read(void *ctx, NotificationRead *notification)
 static void get_why(ApiCall *call)
 {
     WhyApi *why = call->ctx;
-    notification_read(call, why->reader.pool, on_read, why);
+    notification_read(call, &why->reader.pools, on_read, why);
 }
 
 static const ApiRoute ROUTES[] = {

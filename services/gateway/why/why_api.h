@@ -11,5 +11,6 @@ typedef struct WhyApi {
 } WhyApi;
 
 void why_api_init(
-    WhyApi *why, Bus *bus, DbPool *pool, const Catalog *catalog, const NotificationWait *waits);
+    WhyApi *why, Bus *bus, NotificationPools pools, const Catalog *catalog,
+    const NotificationWait *waits);
 void why_api_add(Api *api, WhyApi *why); // borrows it

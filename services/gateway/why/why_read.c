@@ -356,7 +356,7 @@ static void add_waits(const Reading *r, DbParams *p)
 
 static void read_around(Reading *r)
 {
-    DbTxn *txn = db_txn_new(r->reader->pool);
+    DbTxn *txn = db_txn_new(r->reader->pools.primary);
     db_txn_tenant(txn, tenant_of(r));
     add_waits(r, db_txn_add(txn, &WAITS, NULL));
     add_key(r, db_txn_add(txn, &CLAIM, NULL));
@@ -413,7 +413,7 @@ void why_read(
         read_around(r);
         return;
     }
-    DbTxn *txn = db_txn_new(reader->pool);
+    DbTxn *txn = db_txn_new(reader->pools.history);
     add_key(r, db_txn_add(txn, &DETAILS, NULL));
     db_txn_submit(txn, on_details, r);
 }

@@ -10,7 +10,7 @@
 #include "services/gateway/why/why_facts.h"
 
 typedef struct WhyReader {
-    DbPool *pool;
+    NotificationPools pools;
     StreamScans *scans;
     const Catalog *catalog;
     const NotificationWait *waits; // by channel
