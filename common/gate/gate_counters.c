@@ -44,6 +44,13 @@ static const DbStatement TAKE = {
         "JOIN taken t ON t.tenant_id = i.tenant_id AND t.subject = i.subject",
 };
 
+// The same places, and none is taken.
+static const DbStatement LOOK = {
+    .name = "gate_places",
+    .sql = "SELECT n, minute_used, day_used FROM ingest.gate_places($1::int8, $2::int8, "
+           "$3::text[], $4::text[], $5::int8[], $6::int8[])",
+};
+
 void counters_init(Counters *counters, Arena *arena, size_t cap)
 {
     *counters = (Counters){
@@ -116,8 +123,30 @@ static int64_t taken_of_day(const Counter *counter)
     return !capped ? counter->wanted : room > 0 ? room : 0;
 }
 
+static void look(const Counters *counters, DbTxn *txn, int64_t now_us)
+{
+    DbParams *p = db_txn_add(txn, &LOOK, NULL);
+    db_i64(p, now_us / MINUTE_US);
+    db_i64(p, now_us / DAY_US);
+    DbArray *tenants = db_array(p, DB_TEXT);
+    DbArray *subjects = db_array(p, DB_TEXT);
+    DbArray *minute_drains = db_array(p, DB_I64);
+    DbArray *day_drains = db_array(p, DB_I64);
+    for (size_t i = 0; i < counters->count; i++) {
+        const Counter *counter = counters->items[i];
+        db_push_text(tenants, counter->tenant);
+        db_push_text(subjects, counter->subject);
+        db_push_int(minute_drains, minute_drain_of(counter));
+        db_push_int(day_drains, drain_of(counter, counter->limits.per_day));
+    }
+}
+
 void counters_ask(const Counters *counters, DbTxn *txn, int64_t now_us)
 {
+    if (counters->dry) {
+        look(counters, txn, now_us);
+        return;
+    }
     DbParams *p = db_txn_add(txn, &TAKE, NULL);
     db_i64(p, now_us / MINUTE_US);
     db_i64(p, now_us / DAY_US);
@@ -153,7 +182,8 @@ bool counters_read(Counters *counters, const DbTxn *txn, Error *err)
     for (int row = 0; row < db_rows(res); row++) {
         Counter *counter = counters->items[(size_t)db_get_int(res, row, 0)];
         counter->before.of_minute = db_get_int(res, row, 1);
-        counter->before.of_day = db_get_int(res, row, 2) - taken_of_day(counter);
+        int64_t taken = counters->dry ? 0 : taken_of_day(counter);
+        counter->before.of_day = db_get_int(res, row, 2) - taken;
     }
     return true;
 }

@@ -35,6 +35,7 @@ typedef struct Counters {
     Counter **items;
     size_t count;
     size_t cap;
+    bool dry; // the places are looked at and none is taken
 } Counters;
 
 void counters_init(Counters *counters, Arena *arena, size_t cap);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/codec/suppressed.h"
-#include "common/model/retention/retention.h"
 #include "common/gate/gate_owners.h"
+#include "common/model/retention/retention.h"
 
 #define PLATFORM STR("platform")
 
@@ -332,6 +332,7 @@ static void judge_all(GateRun *run)
         judge_and_route(run, &run->notices[i]);
     }
     counters_init(&run->counters, run->arena, GATE_COUNTERS * run->count);
+    run->counters.dry = run->dry;
     for (size_t i = 0; i < run->count; i++) {
         want_places(run, &run->notices[i]);
     }

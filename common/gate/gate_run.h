@@ -9,10 +9,10 @@
 // several have stays without a recipient, and what one of them refuses is refused.
 #pragma once
 
-#include "common/model/suppressions.h"
-#include "common/request/catalog.h"
 #include "common/gate/gate_counters.h"
 #include "common/gate/notice.h"
+#include "common/model/suppressions.h"
+#include "common/request/catalog.h"
 
 typedef struct Gate {
     DbPool *pool;
@@ -31,6 +31,7 @@ typedef struct GateRun {
     size_t count;
     size_t cap; // twice the count
     int64_t now_us;
+    bool dry; // only asked: no place in a limit is taken
     GateDone done;
     void *ctx;
     // its own:

@@ -5,10 +5,10 @@
 
 #include "common/codec/hash.h"
 #include "common/db/keyring.h"
-#include "common/model/rules/gate_trace.h"
-#include "common/request/catalog.h"
 #include "common/gate/gate_counters.h"
 #include "common/gate/gate_records.h"
+#include "common/model/rules/gate_trace.h"
+#include "common/request/catalog.h"
 
 typedef struct Notice {
     Request request; // a copy: the gate may change recipient, address and locale

@@ -343,7 +343,14 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     g->notifications.pools = (NotificationPools){service_pool(g->service), g->find_store.history};
     notification_api_add(&g->api, &g->notifications);
     why_api_init(
-        &g->why, bus, g->notifications.pools, g->configured.catalog, g->notifications.waits);
+        &g->why, &(WhyOptions){
+                     .bus = bus,
+                     .pool = service_pool(g->service),
+                     .master = service_master_key(g->service),
+                     .catalog = g->configured.catalog,
+                     .suppressions = g->configured.suppressions,
+                     .waits = g->notifications.waits,
+                 });
     g->notifications.why = &g->why.reader;
     why_api_add(&g->api, &g->why);
     g->scheduled = (ScheduledApi){service_pool(g->service)};

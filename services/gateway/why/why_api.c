@@ -3,12 +3,21 @@
 
 #include "services/gateway/why/why_list.h"
 
-void why_api_init(
-    WhyApi *why, Bus *bus, NotificationPools pools, const Catalog *catalog,
-    const NotificationWait *waits)
+void why_api_init(WhyApi *why, const WhyOptions *o)
 {
-    why->scans = (StreamScans){.bus = bus};
-    why->reader = (WhyReader){pools, &why->scans, catalog, waits};
+    why->scans = (StreamScans){.bus = o->bus};
+    why->reader = (WhyReader){o->pools, &why->scans, o->catalog, o->waits};
+    why->explain = (ExplainApi){
+        .reader = &why->reader,
+        .gate =
+            {
+                .pool = o->pools.primary,
+                .catalog = o->catalog,
+                .suppressions = o->suppressions,
+                .hash_key = master_hash_key(o->master),
+                .hash_keys = master_hash_keys(o->master),
+            },
+    };
 }
 
 // ---- GET /v1/notifications/{id}/why ----
@@ -49,4 +58,5 @@ static const ApiRoute ROUTES[] = {
 void why_api_add(Api *api, WhyApi *why)
 {
     api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], why);
+    explain_add(api, &why->explain);
 }

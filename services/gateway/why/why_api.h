@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET /v1/notifications/{id}/why.
+// GET /v1/notifications/{id}/why, and POST /v1/recipients/{id}/explain.
 #pragma once
 
 #include "common/api/api.h"
+#include "common/codec/master_key.h"
+#include "services/gateway/why/explain.h"
 #include "services/gateway/why/why_read.h"
+
+typedef struct WhyOptions {
+    Bus *bus;
+    NotificationPools pools;
+    const MasterKey *master;
+    const Catalog *catalog;
+    const Suppressions *suppressions;
+    const NotificationWait *waits; // by channel
+} WhyOptions;
 
 typedef struct WhyApi {
     WhyReader reader;
     StreamScans scans;
+    ExplainApi explain;
 } WhyApi;
 
-void why_api_init(
-    WhyApi *why, Bus *bus, NotificationPools pools, const Catalog *catalog,
-    const NotificationWait *waits);
+void why_api_init(WhyApi *why, const WhyOptions *options);
 void why_api_add(Api *api, WhyApi *why); // borrows it

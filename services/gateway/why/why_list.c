@@ -383,6 +383,14 @@ void why_list_make(const WhyFacts *facts, Arena *arena, WhyList *ret)
     ret->summary = why_summary(facts, arena);
 }
 
+void why_list_ahead(const WhyFacts *facts, Arena *arena, WhyList *ret)
+{
+    *ret = (WhyList){.arena = arena};
+    (void)why_gate(facts, ret);
+    ask_vendor(facts, ret);
+    ret->summary = why_summary_ahead(facts, arena);
+}
+
 // ---- as JSON ----
 
 static void print_item(Buf *out, const WhyItem *item)

@@ -39,6 +39,8 @@ typedef struct WhyList {
 } WhyList;
 
 void why_list_make(const WhyFacts *facts, Arena *arena, WhyList *ret);
+// The same of one that does not exist: would it go out?
+void why_list_ahead(const WhyFacts *facts, Arena *arena, WhyList *ret);
 
 // ---- for those that make parts of it ----
 
@@ -53,6 +55,7 @@ const char *why_when(Arena *arena, int64_t at_us); // "2026-11-27 12:00:05 UTC"
 bool why_gate(const WhyFacts *facts, WhyList *list);
 // What is read to a customer.
 const char *why_summary(const WhyFacts *facts, Arena *arena);
+const char *why_summary_ahead(const WhyFacts *facts, Arena *arena);
 // Was it in force at that time, for that category?
 bool why_in_force(const WhySuppression *entry, Category category, int64_t at_us);
 

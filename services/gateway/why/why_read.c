@@ -39,7 +39,10 @@ static const int64_t after_us = INT64_C(600) * 1000000; // a dead letter follows
 
 typedef struct Reading {
     const WhyReader *reader;
-    const NotificationRead *notification;
+    ApiCall *base;
+    Str id;                // of the notification
+    int64_t created_at_us; // the time in it
+    bool ahead;            // it does not exist
     Arena *arena;
     HistoryRow row;
     WhyFacts facts;
@@ -51,7 +54,7 @@ typedef struct Reading {
 
 static Str tenant_of(const Reading *r)
 {
-    return str_from(r->notification->base->tenant);
+    return str_from(r->base->tenant);
 }
 
 static Str text_of(const Reading *r, const PGresult *rows, int row, int column)
@@ -73,8 +76,7 @@ static bool on_letter(void *ctx, const BusMessage *message)
     Arena *scratch = arena_new(0);
     Letter letter;
     letter_read(message, scratch, &letter);
-    if (str_eq(str_from(letter.notification_id), r->notification->id) &&
-        letter_holds_work(&letter)) {
+    if (str_eq(str_from(letter.notification_id), r->id) && letter_holds_work(&letter)) {
         r->facts.dead = (WhyDead){
             .sequence = letter.sequence,
             .stage = arena_str(r->arena, letter.stage),
@@ -101,7 +103,7 @@ static void read_dead(Reading *r)
         finish(r);
         return;
     }
-    (void)snprintf(r->filter, sizeof r->filter, "ntf.dead.*.%s", r->notification->base->tenant);
+    (void)snprintf(r->filter, sizeof r->filter, "ntf.dead.*.%s", r->base->tenant);
     // After a resend its last letter is younger than its first end.
     bool again = r->facts.attempt_count > 0 &&
                  r->facts.attempts[r->facts.attempt_count - 1].finished_us > ended_us + after_us;
@@ -182,8 +184,8 @@ static void read_suppressions(Reading *r)
     }
     hex_encode(hash.ptr, hash.len, hex);
     (void)snprintf(
-        r->filter, sizeof r->filter, "cfg.suppression.%s." STR_FMT ".*.%s",
-        r->notification->base->tenant, STR_ARG(channel), hex);
+        r->filter, sizeof r->filter, "cfg.suppression.%s." STR_FMT ".*.%s", r->base->tenant,
+        STR_ARG(channel), hex);
     stream_scan(
         r->reader->scans, &(StreamScanQuery){
                               .stream = "CONFIG",
@@ -217,7 +219,7 @@ static void find_template(Reading *r)
     CatalogName name = {.key = r->row.text[FOLD_TEMPLATE]};
     CatalogVersion version;
     (void)channel_from_name(r->row.text[FOLD_CHANNEL], &name.channel);
-    for (size_t i = 0; i < 2 && r->facts.template_state.len == 0; i++) {
+    for (size_t i = 0; i < 2 && name.key.len > 0 && r->facts.template_state.len == 0; i++) {
         if (catalog_find(
                 r->reader->catalog, owners[i], name, r->row.text[FOLD_TEMPLATE_VERSION],
                 &version)) {
@@ -306,17 +308,20 @@ static void on_around(void *ctx, DbTxn *txn, const Error *err)
 {
     Reading *r = ctx;
     if (err != NULL) {
-        api_answer_failure(r->notification->base, err);
+        api_answer_failure(r->base, err);
         return;
     }
-    take_waits(r, db_txn_result(txn, 0));
-    take_claim(r, db_txn_result(txn, 1));
+    int at = 0;
+    if (!r->ahead) {
+        take_waits(r, db_txn_result(txn, at++));
+        take_claim(r, db_txn_result(txn, at++));
+    }
     if (r->row.text[FOLD_RECIPIENT].len > 0) {
-        const PGresult *person = db_txn_result(txn, 2);
+        const PGresult *person = db_txn_result(txn, at++);
         r->facts.person.known = db_rows(person) > 0;
         r->facts.person.unsubscribed_us = db_rows(person) > 0 ? db_get_time(person, 0, 0) : 0;
-        take_consents(r, db_txn_result(txn, 3));
-        take_preferences(r, db_txn_result(txn, 4));
+        take_consents(r, db_txn_result(txn, at++));
+        take_preferences(r, db_txn_result(txn, at));
     }
     find_template(r);
     read_suppressions(r);
@@ -325,8 +330,8 @@ static void on_around(void *ctx, DbTxn *txn, const Error *err)
 static void add_key(const Reading *r, DbParams *p)
 {
     db_text(p, tenant_of(r));
-    db_time(p, r->notification->created_at_us);
-    db_text(p, r->notification->id);
+    db_time(p, r->created_at_us);
+    db_text(p, r->id);
 }
 
 // Of a deferral, its notification's and its reason's (services/ingest/accept).
@@ -345,8 +350,8 @@ static void add_waits(const Reading *r, DbParams *p)
 {
     Str window = r->row.text[FOLD_DIGEST];
     db_text(p, tenant_of(r));
-    db_text(p, r->notification->id);
-    add_work_ids(p, r->notification->id);
+    db_text(p, r->id);
+    add_work_ids(p, r->id);
     if (window.len > 0) {
         db_text(p, window);
     } else {
@@ -356,12 +361,19 @@ static void add_waits(const Reading *r, DbParams *p)
 
 static void read_around(Reading *r)
 {
+    static const DbStatement *const people[] = {&PERSON, &CONSENTS, &PREFERENCES};
+    Str recipient = r->row.text[FOLD_RECIPIENT];
+    if (r->ahead && recipient.len == 0) {
+        find_template(r);
+        read_suppressions(r);
+        return;
+    }
     DbTxn *txn = db_txn_new(r->reader->pools.primary);
     db_txn_tenant(txn, tenant_of(r));
-    add_waits(r, db_txn_add(txn, &WAITS, NULL));
-    add_key(r, db_txn_add(txn, &CLAIM, NULL));
-    Str recipient = r->row.text[FOLD_RECIPIENT];
-    static const DbStatement *const people[] = {&PERSON, &CONSENTS, &PREFERENCES};
+    if (!r->ahead) {
+        add_waits(r, db_txn_add(txn, &WAITS, NULL));
+        add_key(r, db_txn_add(txn, &CLAIM, NULL));
+    }
     for (size_t i = 0; i < 3 && recipient.len > 0; i++) {
         DbParams *p = db_txn_add(txn, people[i], NULL);
         db_text(p, tenant_of(r));
@@ -374,7 +386,7 @@ static void on_details(void *ctx, DbTxn *txn, const Error *err)
 {
     Reading *r = ctx;
     if (err != NULL) {
-        api_answer_failure(r->notification->base, err);
+        api_answer_failure(r->base, err);
         return;
     }
     static const FoldText columns[] = {
@@ -387,28 +399,38 @@ static void on_details(void *ctx, DbTxn *txn, const Error *err)
     read_around(r);
 }
 
-void why_read(
-    const WhyReader *reader, const NotificationRead *notification, WhyReadDone done, void *ctx)
+static Reading *new_reading(
+    const WhyReader *reader, ApiCall *base, const HistoryRow *row, WhyReadDone done, void *ctx)
 {
-    Arena *arena = notification->base->http->arena;
-    Reading *r = arena_zalloc(arena, sizeof *r);
+    Reading *r = arena_zalloc(base->http->arena, sizeof *r);
     *r = (Reading){
         .reader = reader,
-        .notification = notification,
-        .arena = arena,
-        .row = notification->row,
+        .base = base,
+        .arena = base->http->arena,
+        .id = row->id,
+        .created_at_us = row->created_at_us,
+        .row = *row,
         .done = done,
         .ctx = ctx,
     };
     r->facts = (WhyFacts){
-        .now_us = notification->base->http->received_at_us,
+        .now_us = base->http->received_at_us,
         .row = &r->row,
-        .in_history = notification->in_history,
-        .attempts = notification->attempts,
-        .attempt_count = notification->attempt_count,
-        .attempts_before = notification->attempts_before,
-        .gate_trace = r->row.text[FOLD_GATE_TRACE],
+        .gate_trace = row->text[FOLD_GATE_TRACE],
     };
+    return r;
+}
+
+void why_read(
+    const WhyReader *reader, const NotificationRead *notification, WhyReadDone done, void *ctx)
+{
+    Reading *r = new_reading(reader, notification->base, &notification->row, done, ctx);
+    r->id = notification->id;
+    r->created_at_us = notification->created_at_us;
+    r->facts.in_history = notification->in_history;
+    r->facts.attempts = notification->attempts;
+    r->facts.attempt_count = notification->attempt_count;
+    r->facts.attempts_before = notification->attempts_before;
     if (!notification->in_history) {
         read_around(r);
         return;
@@ -416,4 +438,12 @@ void why_read(
     DbTxn *txn = db_txn_new(reader->pools.history);
     add_key(r, db_txn_add(txn, &DETAILS, NULL));
     db_txn_submit(txn, on_details, r);
+}
+
+void why_read_ahead(
+    const WhyReader *reader, ApiCall *base, const HistoryRow *row, WhyReadDone done, void *ctx)
+{
+    Reading *r = new_reading(reader, base, row, done, ctx);
+    r->ahead = true;
+    read_around(r);
 }

@@ -20,3 +20,7 @@ typedef struct WhyReader {
 typedef void (*WhyReadDone)(void *ctx, const WhyFacts *facts);
 void why_read(
     const WhyReader *reader, const NotificationRead *notification, WhyReadDone done, void *ctx);
+// Of a notification that does not exist: the row says what a first status would say of it, and the
+// recipient, the template and the suppressions of its address are read.
+void why_read_ahead(
+    const WhyReader *reader, ApiCall *base, const HistoryRow *row, WhyReadDone done, void *ctx);

@@ -99,7 +99,7 @@ static const char *say_failed(const WhyFacts *facts, Arena *arena)
                      said, facts->dead.sequence);
 }
 
-static const char *say_scheduled(const WhyFacts *facts, Arena *arena)
+static const char *because_of_wait(const WhyFacts *facts)
 {
     static const char *const reasons[][3] = {
         {"quiet", "quiet_hours", "it is night for the recipient"},
@@ -108,18 +108,22 @@ static const char *say_scheduled(const WhyFacts *facts, Arena *arena)
         {"schedule", "", "it was scheduled for that time"},
     };
     Str waits = facts->wait.reason;
-    int64_t until_us =
-        facts->wait.due_us != 0 ? facts->wait.due_us : facts->row->at_us[FOLD_SCHEDULED_FOR];
-    const char *because = "it waits for its time";
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
         if (waits.len > 0 ? str_eq(waits, str_from(reasons[i][0]))
                           : str_eq(facts->row->reason_code, str_from(reasons[i][1]))) {
-            because = reasons[i][2];
+            return reasons[i][2];
         }
     }
+    return "it waits for its time";
+}
+
+static const char *say_scheduled(const WhyFacts *facts, Arena *arena)
+{
+    int64_t until_us =
+        facts->wait.due_us != 0 ? facts->wait.due_us : facts->row->at_us[FOLD_SCHEDULED_FOR];
     return arena_printf(
         arena, "It has not been sent yet, because %s; it goes out at %s. Nothing needs to be done.",
-        because, why_when(arena, until_us));
+        because_of_wait(facts), why_when(arena, until_us));
 }
 
 static const char *say_sending(const WhyFacts *facts, Arena *arena)
@@ -204,4 +208,22 @@ const char *why_summary(const WhyFacts *facts, Arena *arena)
         break;
     }
     return "Nothing is known of it.";
+}
+
+const char *why_summary_ahead(const WhyFacts *facts, Arena *arena)
+{
+    const HistoryRow *row = facts->row;
+    if (row->status == STATUS_SUPPRESSED) {
+        return explain(facts, arena, "It would not be sent", FIND(STOPPED, row->reason_code));
+    }
+    if (row->status == STATUS_SCHEDULED) {
+        return arena_printf(
+            arena, "It would wait, because %s, and go out at %s.", because_of_wait(facts),
+            why_when(arena, row->at_us[FOLD_SCHEDULED_FOR]));
+    }
+    return facts->down != NULL && facts->down->since_us > 0
+               ? arena_printf(
+                     arena, "It would be sent as soon as %s can be reached again.",
+                     facts->down->vendor)
+               : "It would be sent at once.";
 }

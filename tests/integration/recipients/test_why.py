@@ -6,7 +6,9 @@ import json
 import os
 import time
 import uuid
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+
+import pytest
 
 from tests.harness.nats_client import NatsClient
 from tests.harness.processes import wait_until
@@ -182,6 +184,80 @@ def test_it_can_be_asked_at_once_and_of_nothing_that_is_not_the_tenants(pipeline
         assert (status, problem["type"]) == (404, "urn:stentor:problem:archived"), problem
     finally:
         pipeline.postgres.query("DELETE FROM archive.units WHERE id = 'notifications/record/2021-06'")
+
+
+# ---- would it reach them now? ----------------------------------------------------------------------------------------------
+
+
+def explain(pipeline, who, key=None, **body):
+    path = f"/v1/recipients/{who}/explain" if who else "/v1/recipients/explain"
+    return call(pipeline, "POST", path, body, key=key)
+
+
+def test_explain_asks_the_gate_for_a_recipient_and_makes_nothing(pipeline):
+    recipient, own, address = new_person(pipeline)
+    before = pipeline.history_count("true")
+    status, answer = explain(pipeline, recipient, template="welcome")
+    assert status == 200 and (answer["reaches_now"], answer["decision"]) == (True, "send"), answer
+    assert answer["summary"] == "It would be sent at once." and answer["recipient_id"] == recipient
+    status, answer = explain(pipeline, recipient, category="marketing")
+    assert (answer["reaches_now"], answer["decision"], answer["reason_code"]) == (False, "suppress", "no_consent"), answer
+    assert about(answer, "Is there the recipient's consent?")["outcome"] == "stopped"
+    assert answer["summary"] == "It would not be sent, because the recipient has not agreed to messages of this kind. " \
+                                "Ask the recipient for consent and record it."
+    status, answer = explain(pipeline, recipient, channel="sms")
+    assert answer["reason_code"] == "no_address", answer
+    status, _ = call(pipeline, "PUT", f"/v1/recipients/{recipient}", {
+        "identity_type": "guest", "identity_id": own, "quiet_hours": {"start": "22:00", "end": "07:00"}, "time_zone": "UTC",
+        "addresses": [{"channel": "email", "address": address}]})
+    wait_until(lambda: "Do quiet hours" in json.dumps(explain(pipeline, recipient)[1]), 20, "the quiet hours")
+    night = (datetime.now(timezone.utc) + timedelta(days=1)).strftime("%Y-%m-%dT23:30:00Z")
+    status, answer = explain(pipeline, recipient, category="billing", at=night)
+    assert (answer["decision"], answer["reason_code"], answer["until"][11:]) == ("wait", "quiet_hours", "07:00:00.000000Z"), answer
+    assert answer["summary"].startswith("It would wait, because it is night for the recipient, and go out at ")
+    assert explain(pipeline, recipient, category="security", at=night)[1]["decision"] == "send"
+    # The gate that sends decides the same.
+    refused = send(pipeline, recipient_id=recipient, category="marketing")
+    assert refused["status"] == "suppressed"
+    assert pipeline.history_count("true") - before <= 1, "nothing was made by asking"
+
+
+def test_explain_asks_for_an_address_too_and_takes_no_place_of_a_limit(pipeline):
+    pipeline.cli("tenant", "put", "why-limits", "--name", "L", "--sender", "hello@limits.test", tenant="why-limits")
+    key = _key(pipeline, "admin", "why-limits")
+    status, answer = call(pipeline, "PUT", "/v1/tenant", {"name": "L", "sender_address": "hello@limits.test", "limits": {"per_day": 2}},
+                          key=pipeline.operator_key, headers={"Stentor-Tenant": "why-limits"})
+    assert status == 200, answer
+    address = f"{uuid.uuid4().hex}@example.com"
+    wait_until(lambda: "within the limits" in json.dumps(explain(pipeline, None, key=key, address=address)[1]), 20, "the limits")
+    for _ in range(5):
+        assert explain(pipeline, None, key=key, address=address)[1]["decision"] == "send"
+    counters = "SELECT count(*) FROM ingest.gate_counters WHERE tenant_id = 'why-limits'"
+    assert pipeline.postgres.query(counters)[0][0] == 0
+    status, entry = call(pipeline, "POST", "/v1/suppressions", {"channel": "email", "address": address, "reason": "complaint"}, key=key)
+    assert status in (200, 201), entry
+    answer = wait_until(lambda: [it for it in [explain(pipeline, None, key=key, address=address)[1]] if not it["reaches_now"]], 20, "it")[0]
+    assert answer["reason_code"] == "complaint"
+    assert about(answer, "Is the address suppressed?")["evidence"]["suppression_id"] == entry["id"]
+
+
+@pytest.mark.parametrize("body, field", [
+    ({"channel": "pigeon"}, "channel"), ({"category": "spam"}, "category"), ({"priority": "soon"}, "priority"),
+    ({"template": "of-none"}, "template"), ({"at": "2020-01-01T00:00:00Z"}, "at"), ({"at": "tomorrow"}, "at"), ({"address": "no address"}, "address"),
+    ({"nothing": 1}, "nothing"), ({}, "address")])
+def test_a_bad_question_names_its_field(pipeline, body, field):
+    status, problem = explain(pipeline, None, **{"address": "a@example.com", **body} if field != "address" or body else body)
+    assert (status, problem["field"]) == (422, field), problem
+
+
+def test_explain_knows_no_recipient_of_another_tenant(pipeline):
+    recipient, _, _ = new_person(pipeline)
+    pipeline.cli("tenant", "put", "why-third", "--name", "T", "--sender", "hello@third.test", tenant="why-third")
+    other, reader = _key(pipeline, "admin", "why-third"), _key(pipeline, "notifications:read", "acme")
+    assert explain(pipeline, recipient, key=other)[0] == 404
+    assert explain(pipeline, recipient, key=reader)[0] == 403
+    for wrong in ("rcp_nothing", "rcp_01M83AVY1NCDCG3Y6T3Y82BH3P", "ntf_01M83AVY1NCDCG3Y6T3Y82BH3P"):
+        assert explain(pipeline, wrong)[0] == 404, wrong
 
 
 def _key(pipeline, scopes, tenant):

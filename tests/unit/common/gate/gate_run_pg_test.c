@@ -542,6 +542,40 @@ static void a_tenants_limit_is_shared_by_all_groups(void **state)
 }
 
 // What is suppressed was never sent, so a minute's burst must not use up the day.
+// As gateway asks, which may call the function alone.
+static void a_dry_run_finds_the_same_and_takes_no_place(void **state)
+{
+    Scene *s = *state;
+    admin_exec(
+        s->admin,
+        "GRANT EXECUTE ON FUNCTION ingest.gate_places(bigint, bigint, text[], text[], bigint[], "
+        "bigint[]) TO stentor_ingest");
+    for (int over = 0; over < 2; over++) {
+        set_limits(s, 2, 3, over == 1);
+        admin_exec(s->admin, "TRUNCATE ingest.gate_counters");
+        for (int place = 1; place <= 4; place++) {
+            Notice dry;
+            for (int take = 0; take < 2; take++) {
+                forget(s);
+                s->run.dry = take == 0;
+                Notice *notice = ask(s, "", "a@example.com");
+                decide(s);
+                dry = take == 0 ? *notice : dry;
+                expect(notice, dry.decision.verdict, dry.decision.reason);
+                assert_int_equal(notice->decision.until_us, dry.decision.until_us);
+                assert_string_equal(notice->trace, dry.trace);
+            }
+            assert_int_equal(dry.decision.reason == GATE_NO_REASON, place <= 2);
+        }
+    }
+    s->now_us = NOON + 24 * HOUR_US; // what the counters drain with the time is counted as well
+    forget(s);
+    s->run.dry = true;
+    Notice *tomorrow = ask(s, "", "a@example.com");
+    decide(s);
+    expect(tomorrow, GATE_GO, GATE_NO_REASON);
+}
+
 static void what_a_minutes_limit_suppresses_takes_nothing_of_the_day(void **state)
 {
     Scene *s = *state;
@@ -747,6 +781,7 @@ int main(void)
         TEST(a_minors_inline_address_goes_to_the_guardian),
         TEST(every_one_of_many_owners_counts),
         TEST(a_tenants_limit_is_shared_by_all_groups),
+        TEST(a_dry_run_finds_the_same_and_takes_no_place),
         TEST(what_a_minutes_limit_suppresses_takes_nothing_of_the_day),
         TEST(a_recipients_limit_counts_only_what_is_not_refused),
         TEST(each_channel_has_counters_of_its_own),

@@ -283,6 +283,33 @@ static void every_status_has_a_summary_and_every_list_has_room(void **state)
     expect(f, "Was it tried before?", WHY_NOTE, "980 earlier attempts are listed under /attempts");
 }
 
+static void what_does_not_exist_yet_is_said_ahead(void **state)
+{
+    Fixture *f = *state;
+    const NotificationWait away = {"smtp", 9 * DAY_US};
+    f->row.status = STATUS_QUEUED;
+    why_list_ahead(&f->facts, f->arena, &f->list);
+    assert_string_equal(f->list.summary, "It would be sent at once.");
+    assert_null(item_of(f, "Was it accepted?"));
+    f->facts.down = &away;
+    why_list_ahead(&f->facts, f->arena, &f->list);
+    assert_string_equal(f->list.summary, "It would be sent as soon as smtp can be reached again.");
+    assert_int_equal(item_of(f, "Can it be handed over now?")->outcome, WHY_WAITS);
+    f->row.status = STATUS_SCHEDULED;
+    f->row.reason_code = STR("rate_limit");
+    f->row.at_us[FOLD_SCHEDULED_FOR] = 12 * DAY_US;
+    why_list_ahead(&f->facts, f->arena, &f->list);
+    assert_string_equal(
+        f->list.summary, "It would wait, because others are before it within the limits, and go "
+                         "out at 1970-01-13 00:00:00 UTC.");
+    f->row.status = STATUS_SUPPRESSED;
+    f->row.reason_code = STR("no_address");
+    why_list_ahead(&f->facts, f->arena, &f->list);
+    assert_string_equal(
+        f->list.summary, "It would not be sent, because the recipient has no active address for "
+                         "it. Add an address to the recipient and send it again.");
+}
+
 static void it_is_printed_as_json(void **state)
 {
     Fixture *f = *state;
@@ -314,6 +341,7 @@ int main(void)
         TEST(what_is_not_recorded_is_not_guessed),
         TEST(a_vendor_that_is_away_and_a_claim_are_seen),
         TEST(every_status_has_a_summary_and_every_list_has_room),
+        TEST(what_does_not_exist_yet_is_said_ahead),
         TEST(it_is_printed_as_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
