@@ -241,7 +241,7 @@ class Impatient(Nginx):
     """The shipped file with shorter times and fewer places, as a row of (what it says, what it is to say)."""
 
     TIMES = (("client_header_timeout 10s;", "client_header_timeout 1s;"), (" send_timeout 60s;", " send_timeout 1s;"),
-             ("worker_connections 4096;", "worker_connections 32;"))
+             ("worker_connections 16384;", "worker_connections 32;"))
 
     def configured(self, text):
         for line, shorter in self.TIMES:
