@@ -348,7 +348,8 @@ static bool check_caller(const Api *api, ApiCall *call, const ApiRoute *route)
         api_answer_standing(call, standing);
         return false;
     }
-    return route->scope == SCOPE_NONE || api_need_scope(call, route->scope);
+    return (route->scope == SCOPE_NONE || api_need_scope(call, route->scope)) &&
+           (api->allowance == NULL || allowance_admit(api->allowance, call));
 }
 
 // A compressed body would be answered as invalid JSON.

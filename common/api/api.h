@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "common/api/allowance.h"
 #include "common/api/api_metrics.h"
 #include "common/api/auth.h"
 #include "common/api/faults.h"
@@ -78,7 +79,8 @@ typedef struct Api {
     void *unready_ctx;
     KeyUsage *usage; // NULL: not kept
     PageKeys page_keys;
-    Faults faults; // of all calls
+    Allowance *allowance; // NULL: callers have no bound
+    Faults faults;        // of all calls
     ApiRoutes sets[API_ROUTE_SETS_MAX];
     size_t set_count;
     const ApiOther *others[API_OTHERS_MAX];

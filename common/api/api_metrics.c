@@ -9,6 +9,7 @@ static const char *const REFUSAL_LABELS[REFUSED_COUNT] = {
     [REFUSED_SUSPENDED] = "reason=\"suspended\"",
     [REFUSED_CONFLICT] = "reason=\"conflict\"",
     [REFUSED_UNAVAILABLE] = "reason=\"unavailable\"",
+    [REFUSED_QUOTA] = "reason=\"quota\"",
     [REFUSED_UNKNOWN_TENANT] = "reason=\"unknown_tenant\"",
 };
 

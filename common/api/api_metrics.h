@@ -14,6 +14,7 @@ typedef enum Refusal {
     REFUSED_UNKNOWN_TENANT,
     REFUSED_CONFLICT,
     REFUSED_UNAVAILABLE,
+    REFUSED_QUOTA,
     REFUSED_COUNT
 } Refusal;
 

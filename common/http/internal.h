@@ -20,7 +20,8 @@ typedef struct HttpProblem {
     const char *field;    // NULL: none
     const char *instance; // NULL: the request's id
     const char *request_id;
-    Str trace_id; // the caller's; empty: none
+    Str trace_id;                // the caller's; empty: none
+    const char *violated_policy; // NULL: none
     const HttpError *errors;
     size_t error_count;
 } HttpProblem;

@@ -36,6 +36,9 @@ void problem_write(Buf *json, const HttpProblem *problem)
     } else if (problem->field != NULL) {
         write_errors(json, &only, 1);
     }
+    if (problem->violated_policy != NULL) {
+        buf_printf(json, ",\"violated-policies\":[\"%s\"]", problem->violated_policy);
+    }
     if (problem->trace_id.len > 0) {
         buf_cstr(json, ",\"trace_id\":");
         buf_json(json, problem->trace_id);
@@ -88,6 +91,7 @@ void http_problem(
         .instance = request->instance,
         .request_id = request->id,
         .trace_id = trace_id_of(request),
+        .violated_policy = request->violated_policy,
         .errors = request->errors,
         .error_count = request->error_count,
     };

@@ -44,6 +44,7 @@ typedef struct HttpRequest {
     const char *instance; // what its problem is called where it was noted (RFC 9457); NULL: the id
     const HttpError *errors; // of the problem that follows, all of them; at most HTTP_ERRORS_MAX
     size_t error_count;      // 0: the one field that the problem names, if any
+    const char *violated_policy; // of RateLimit-Policy, which the problem that follows names
 } HttpRequest;
 
 // Must lead to exactly one http_respond, now or later. Runs on the loop.

@@ -67,6 +67,8 @@ typedef struct GatewayOptions {
     const char *webhook_dns;
     const char *inbox_origins;
     bool inbox_demo;
+    int64_t tenant_requests;
+    int64_t key_requests;
     StorageOptions storage;
     HttpLimits limits;
     FindOptions find;
@@ -88,6 +90,7 @@ typedef struct Gateway {
     PeopleWait *wait;
     HttpServer *server;
     Api api;
+    Allowance allowance;
     TemplatesApi templates;
     SuppressionsApi suppressions;
     LinkRevocationsApi link_revocations;
@@ -168,6 +171,12 @@ static const Option OPTIONS[] = {
     {"STENTOR_WEBHOOK_ADDRESSES", OPTION_TEXT, offsetof(GatewayOptions, webhook_addresses),
      "", 0, 0, false,
      "where tenants' webhooks may go besides public addresses: private, loopback, or both with a ','"},
+    {"STENTOR_GATEWAY_TENANT_REQUESTS", OPTION_INT, offsetof(GatewayOptions, tenant_requests),
+     "1200000", 0, 1000000000, false,
+     "requests of a tenant that one gateway takes in a minute; beyond it 429; 0: no bound"},
+    {"STENTOR_GATEWAY_KEY_REQUESTS", OPTION_INT, offsetof(GatewayOptions, key_requests),
+     "600000", 0, 1000000000, false,
+     "the same of an API key"},
     {"STENTOR_WEBHOOK_DNS", OPTION_TEXT, offsetof(GatewayOptions, webhook_dns),
      "", 0, 0, false,
      "name servers that are asked for their names, 192.0.2.1:53,192.0.2.2; empty: the system's"},
@@ -335,7 +344,9 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
         .unready = unready,
         .unready_ctx = g,
         .usage = g->key_usage,
+        .allowance = &g->allowance,
     };
+    allowance_init(&g->allowance, o->tenant_requests, o->key_requests);
     page_keys_derive(service_master_key(g->service), &g->api.page_keys);
     g->people =
         (RecipientsApi){bus, service_pool(g->service), g->keyring, g->wait, g->configured.catalog};
@@ -676,6 +687,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
 static void free_gateway(void *state)
 {
     Gateway *g = state;
+    allowance_done(&g->allowance);
     audit_log_free(g->audit);
     reply_releases_free(g->reply_releases);
     tenant_events_free(g->tenant_events);
