@@ -356,7 +356,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     why_api_init(
         &g->why, &(WhyOptions){
                      .bus = bus,
-                     .pool = service_pool(g->service),
+                     .pools = g->notifications.pools,
                      .master = service_master_key(g->service),
                      .catalog = g->configured.catalog,
                      .suppressions = g->configured.suppressions,
