@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "common/api/allowance.h"
+#include "common/api/guards/allowance.h"
 #include "common/api/api_metrics.h"
 #include "common/api/auth.h"
 #include "common/api/faults.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/api/allowance.h"
+#include "common/api/guards/allowance.h"
 
 #include <inttypes.h>
 #include <stdio.h>

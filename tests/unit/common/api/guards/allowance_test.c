@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "common/api/allowance.h"
+#include "common/api/guards/allowance.h"
 
 enum { SECOND = 1000000 };
 
