@@ -121,8 +121,8 @@ bool content_find(
     bool ok = true;
     for (Priority lane = PRIORITY_NONE + 1; ok && ret->event == NULL && lane < PRIORITY_COUNT;
          lane++) {
-        bool other = row->priority != PRIORITY_NONE && row->priority != lane;
-        ok = other || search_lane(&search, lane, from_us > 0 ? from_us : 1, to_us, err);
+        bool higher = lane < row->priority; // a tenant's flood goes on in a lower one
+        ok = higher || search_lane(&search, lane, from_us > 0 ? from_us : 1, to_us, err);
     }
     arena_free(search.scratch);
     return ok;

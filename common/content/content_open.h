@@ -4,13 +4,7 @@
 #pragma once
 
 #include "common/content/content_find.h"
-#include "stentor/v1/request.pb-c.h"
-
-typedef struct ContentOpened {
-    // EmailContent, SmsContent ... by the event's channel; in the session's arena.
-    const ProtobufCMessage *content;
-    const Stentor__V1__Address *address; // NULL: it cannot be opened any more
-} ContentOpened;
+#include "common/content/content_parts.h"
 
 // PERMANENT: the recipient was erased or is restricted; the template version is not in CONFIG; the
 // event was altered.

@@ -361,6 +361,8 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
                      .catalog = g->configured.catalog,
                      .suppressions = g->configured.suppressions,
                      .waits = g->notifications.waits,
+                     .keyring = g->keyring,
+                     .audit = g->audit,
                  });
     g->notifications.why = &g->why.reader;
     why_api_add(&g->api, &g->why);

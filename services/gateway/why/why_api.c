@@ -7,6 +7,7 @@ void why_api_init(WhyApi *why, const WhyOptions *o)
 {
     why->scans = (StreamScans){.bus = o->bus};
     why->reader = (WhyReader){o->pools, &why->scans, o->catalog, o->waits};
+    why->content = (ContentApi){o->pools.primary, &why->scans, o->keyring, o->audit};
     why->explain = (ExplainApi){
         .reader = &why->reader,
         .gate =
@@ -59,4 +60,5 @@ void why_api_add(Api *api, WhyApi *why)
 {
     api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], why);
     explain_add(api, &why->explain);
+    content_api_add(api, &why->content);
 }

@@ -260,6 +260,43 @@ def test_explain_knows_no_recipient_of_another_tenant(pipeline):
         assert explain(pipeline, wrong)[0] == 404, wrong
 
 
+# ---- what was sent ---------------------------------------------------------------------------------------------------------
+
+
+def _entries(pipeline, notification):
+    lines = pipeline.cli("audit-log", "list", "--json", tenant="acme")
+    return [entry for entry in json.loads(lines) if entry.get("target") == notification] if lines.startswith("[") else \
+        [entry for entry in map(json.loads, lines.splitlines()) if entry.get("target") == notification]
+
+
+def test_the_content_is_shown_to_who_may_see_it_and_noted_first(pipeline):
+    address = f"{uuid.uuid4().hex}@example.com"
+    sent = send(pipeline, to=address)["id"]
+    why(pipeline, sent, is_status("sent"))
+    reveal = _key(pipeline, "content:reveal", "acme")
+    status, answer = call(pipeline, "GET", f"/v1/notifications/{sent}/content?ground=ticket%2017", key=reveal)
+    assert status == 200, answer
+    assert "Alice" in answer["content"]["text"] and "Alice" in answer["content"]["html"] and answer["content"]["kind"] == "email"
+    assert (answer["id"], answer["status"], answer["template"], answer["channel"]) == (sent, "sent", "welcome", "email")
+    assert "***" in answer["to"] and address not in json.dumps(answer)
+    entry, = _entries(pipeline, sent)
+    assert entry["action"] == "content.shown" and entry["kind"] == "read" and entry["ground"] == "ticket 17"
+    assert entry["actor"].startswith("key ")
+    pipeline.cli("audit-log", "verify")
+    # Who may not, and what is not there: nothing is noted.
+    status, problem = call(pipeline, "GET", f"/v1/notifications/{sent}/content")
+    assert status == 403 and "content:reveal" in problem["detail"]
+    pipeline.cli("tenant", "put", "why-fourth", "--name", "F", "--sender", "hello@fourth.test", tenant="why-fourth")
+    other = _key(pipeline, "content:reveal", "why-fourth")
+    assert call(pipeline, "GET", f"/v1/notifications/{sent}/content", key=other)[0] == 404
+    status, problem = call(pipeline, "GET", f"/v1/notifications/{sent}/content?ground=for%20a@b.c", key=reveal)
+    assert (status, problem["field"]) == (400, "ground"), problem
+    later = send(pipeline, to=address, scheduled_for=(datetime.now(timezone.utc) + timedelta(days=1)).isoformat())["id"]
+    status, problem = call(pipeline, "GET", f"/v1/notifications/{later}/content", key=reveal)
+    assert (status, problem["type"]) == (404, "urn:stentor:problem:no-content"), problem
+    assert len(_entries(pipeline, sent)) == 1 and _entries(pipeline, later) == []
+
+
 def _key(pipeline, scopes, tenant):
     key = json.loads(pipeline.cli("apikey", "create", "--name", f"k{uuid.uuid4().hex[:8]}", "--scopes", scopes, "--json", tenant=tenant))["key"]
     wait_until(lambda: call(pipeline, "GET", "/v1/nothing", key=key)[0] != 401, 20, "the key reaching gateway")
