@@ -40,7 +40,7 @@ export class StentorInbox extends StentorElement {
   attached(signal) {
     this.session.addEventListener("counts", () => this.onCounts(), { signal });
     this.session.addEventListener("change", () => this.onChange(), { signal });
-    document.addEventListener("pointerdown", (event) => this.bell && this.open && !event.composedPath().includes(this) && this.toggle(false), { signal });
+    document.addEventListener("pointerdown", (event) => this.bell && this.open && !event.composedPath().includes(this) && this.toggle(false, false), { signal });
     const watch = new IntersectionObserver((seen) => seen.some((each) => each.isIntersecting) && this.load(true), { root: this.scroll, rootMargin: "200px" });
     watch.observe(this.more);
     const clock = setInterval(() => this.open && this.drawTimes(), 60_000);
@@ -66,11 +66,11 @@ export class StentorInbox extends StentorElement {
     this.bell.setAttribute("aria-label", unread > 0 ? this.say("bellUnread", { n: unread }) : this.say("bell"));
   }
 
-  toggle(open = !this.open) {
+  toggle(open = !this.open, focus = true) {
     this.panel.hidden = !open;
     this.bell.setAttribute("aria-expanded", String(open));
     if (!open) {
-      this.bell.focus();
+      if (focus) this.bell.focus();
       return;
     }
     this.place();
@@ -201,14 +201,22 @@ export class StentorInbox extends StentorElement {
     }
   }
 
-  // Nodes of what is the same stay, and with them the focus.
+  // Nodes of what is shown the same stay, and with them the focus; so does one whose menu is open.
   drawItems() {
     const focused = this.root.activeElement?.closest("article")?.dataset.id;
     const keep = new Set(this.items.map((item) => item.id));
+    for (const [id, { node }] of this.nodes) {
+      if (!keep.has(id)) {
+        node.remove();
+        this.nodes.delete(id);
+      }
+    }
     this.items.forEach((item, i) => {
-      const key = JSON.stringify([item, this.tab]);
-      if (this.nodes.get(item.id)?.key !== key) {
-        this.nodes.get(item.id)?.node.remove();
+      const { title, body, data, template, locale, direction, created_at, read_at, snoozed_until } = item;
+      const key = JSON.stringify([this.tab, title, body, data?.url, template, locale, direction, created_at, Boolean(read_at), snoozed_until]);
+      const before = this.nodes.get(item.id);
+      if (before?.key !== key && !before?.node.querySelector(".menu")) {
+        before?.node.remove();
         this.nodes.set(item.id, { key, node: this.article(item) });
       }
       const { node } = this.nodes.get(item.id);
@@ -216,12 +224,6 @@ export class StentorInbox extends StentorElement {
       node.setAttribute("aria-posinset", i + 1);
       node.setAttribute("aria-setsize", this.next ? -1 : this.items.length);
     });
-    for (const [id, { node }] of this.nodes) {
-      if (!keep.has(id)) {
-        node.remove();
-        this.nodes.delete(id);
-      }
-    }
     if (!keep.has(this.current)) this.current = this.items[0]?.id;
     this.rove();
     if (focused && keep.has(focused) && !this.root.activeElement?.closest("article")) this.nodes.get(focused).node.focus();
@@ -236,7 +238,7 @@ export class StentorInbox extends StentorElement {
     const target = this.getAttribute("target");
     return h("article", { part: unread ? "item unread" : "item", class: unread ? "unread" : undefined, "data-id": item.id, tabindex: "-1",
       "aria-labelledby": `u-${item.id} t-${item.id}`, "aria-describedby": `b-${item.id}`, lang: item.locale, dir: item.direction,
-      onclick: (event) => this.onItemClick(event, item), onkeydown: (event) => this.onItemKey(event, item), onfocusin: () => this.rove(item.id) },
+      onclick: (event) => this.onItemClick(event, item.id), onkeydown: (event) => this.onItemKey(event, item.id), onfocusin: () => this.rove(item.id) },
     h("div", { class: "text" },
       h("span", { class: "sr", id: `u-${item.id}` }, unread ? this.say("isUnread") : ""),
       url ? h("a", { ...name, href: url, target, rel: "noopener noreferrer", tabindex: "-1" }, title) : h("span", name, title),
@@ -245,17 +247,17 @@ export class StentorInbox extends StentorElement {
     h("div", { class: "actions", part: "item-actions", dir: this.rtl ? "rtl" : "ltr", lang: this.language }, ...this.actions(item)));
   }
 
-  actions(item) {
+  actions({ id, read_at }) {
     const button = (name, act) => h("button", { type: "button", part: `action ${name}`, tabindex: "-1", onclick: act }, this.say(name));
-    if (this.tab === "snoozed") return [button("unsnooze", () => this.change(item, "unsnooze", { snoozed_until: undefined }))];
-    if (this.tab === "archived") return [button("unarchive", () => this.change(item, "unarchive", { archived_at: undefined }))];
-    const snooze = button("snooze", (event) => this.openMenu(item, event.currentTarget));
+    if (this.tab === "snoozed") return [button("unsnooze", () => this.change(id, "unsnooze", { snoozed_until: undefined }))];
+    if (this.tab === "archived") return [button("unarchive", () => this.change(id, "unarchive", { archived_at: undefined }))];
+    const snooze = button("snooze", (event) => this.openMenu(id, event.currentTarget));
     snooze.setAttribute("aria-haspopup", "menu");
     snooze.setAttribute("aria-expanded", "false");
     const now = new Date().toISOString();
     return [
-      item.read_at ? button("markUnread", () => this.change(item, "unread", { read_at: undefined })) : button("read", () => this.change(item, "read", { read_at: now })),
-      button("archive", () => this.change(item, "archive", { archived_at: now })), snooze];
+      read_at ? button("markUnread", () => this.change(id, "unread", { read_at: undefined })) : button("read", () => this.change(id, "read", { read_at: now })),
+      button("archive", () => this.change(id, "archive", { archived_at: now })), snooze];
   }
 
   when(time) {
@@ -287,9 +289,13 @@ export class StentorInbox extends StentorElement {
     }
   }
 
-  onItemKey(event, item) {
+  indexOf(id) {
+    return this.items.findIndex((item) => item.id === id);
+  }
+
+  onItemKey(event, id) {
     if (event.target.closest(".menu")) return;
-    const at = this.items.indexOf(item);
+    const at = this.indexOf(id);
     const to = { ArrowDown: at + 1, PageDown: at + 1, ArrowUp: at - 1, PageUp: at - 1, Home: 0, End: this.items.length - 1 }[event.key];
     if (to !== undefined) {
       event.preventDefault();
@@ -297,7 +303,7 @@ export class StentorInbox extends StentorElement {
       this.focusItem(Math.max(0, Math.min(to, this.items.length - 1)));
     } else if (event.key === "Enter" && event.target === event.currentTarget) {
       event.preventDefault();
-      this.click(item, event.currentTarget);
+      this.click(id, event.currentTarget);
     }
   }
 
@@ -313,45 +319,47 @@ export class StentorInbox extends StentorElement {
 
   // ---- what is done with a notification ----
 
-  onItemClick(event, item) {
+  onItemClick(event, id) {
     if (event.target.closest("button, .menu")) return;
     if (event.target.closest("a")) {
-      if (!this.opened(item)) event.preventDefault();
+      if (!this.opened(id)) event.preventDefault();
     } else if (String(getSelection()) === "") {
-      this.click(item, event.currentTarget);
+      this.click(id, event.currentTarget);
     }
   }
 
-  click(item, article) {
+  click(id, article) {
     const link = article.querySelector("a.name");
     if (link) link.click();
-    else this.opened(item);
+    else this.opened(id);
   }
 
   // false: the application has taken it over.
-  opened(item) {
+  opened(id) {
+    const item = this.items[this.indexOf(id)];
     const event = new CustomEvent("stentor-open", { detail: { item: structuredClone(item) }, bubbles: true, composed: true, cancelable: true });
     const goOn = this.dispatchEvent(event);
     if (!item.clicked_at || !item.read_at) {
       const now = new Date().toISOString();
-      this.change(item, "click", { clicked_at: now, read_at: item.read_at ?? now });
+      this.change(id, "click", { clicked_at: now, read_at: item.read_at ?? now });
     }
     return goOn;
   }
 
-  async change(item, action, changed, body) {
-    const at = this.items.indexOf(item);
-    const inside = this.nodes.get(item.id)?.node.contains(this.root.activeElement);
+  async change(id, action, changed, body) {
+    const at = this.indexOf(id);
+    const before = this.items[at];
+    const inside = this.nodes.get(id)?.node.contains(this.root.activeElement);
     try {
-      await this.session.act(`/${item.id}/${action}`, body);
+      await this.session.act(`/${id}/${action}`, body);
     } catch {
       this.announce(this.say("actionFailed"));
       return;
     }
-    const now = { ...item, ...changed };
+    const index = this.indexOf(id); // -1: the news of it was faster
+    const now = { ...(this.items[index] ?? before), ...changed };
     const stays = this.tab === "all" ? !now.archived_at && !now.snoozed_until : this.tab === "unread" ? !now.read_at && !now.archived_at && !now.snoozed_until
       : this.tab === "archived" ? now.archived_at : now.snoozed_until;
-    const index = this.items.findIndex((each) => each.id === item.id);
     if (index >= 0) this.items.splice(index, 1, ...(stays ? [now] : []));
     this.drawItems();
     if (inside && !stays) this.focusItem(Math.min(at, this.items.length - 1));
@@ -375,7 +383,7 @@ export class StentorInbox extends StentorElement {
 
   // ---- snoozing ----
 
-  openMenu(item, opener) {
+  openMenu(id, opener) {
     const at = (days, hour) => { const time = new Date(); time.setDate(time.getDate() + days); time.setHours(hour, 0, 0, 0); return time; };
     const choices = { hour: new Date(Date.now() + 3_600_000), tomorrow: at(1, 9), week: at((8 - new Date().getDay()) % 7 || 7, 9) };
     let closed = false; // removing it takes its focus, which closes it
@@ -389,7 +397,7 @@ export class StentorInbox extends StentorElement {
     const menu = h("div", { class: "menu", part: "menu", role: "menu", "aria-label": this.say("snooze"),
       onkeydown: (event) => this.onMenuKey(event, close), onfocusout: (event) => menu.contains(event.relatedTarget) || close(false) },
     ...Object.entries(choices).map(([name, time]) => h("button", { type: "button", role: "menuitem", part: "menu-item", tabindex: "-1", title: this.when(time),
-      onclick: () => { close(true); this.change(item, "snooze", { snoozed_until: time.toISOString() }, { until: time.toISOString() }); } }, this.say(name))));
+      onclick: () => { close(true); this.change(id, "snooze", { snoozed_until: time.toISOString() }, { until: time.toISOString() }); } }, this.say(name))));
     opener.setAttribute("aria-expanded", "true");
     opener.after(menu);
     menu.firstChild.focus();
