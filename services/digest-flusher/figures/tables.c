@@ -27,7 +27,7 @@ enum { NAMES = sizeof names / sizeof *names };
 struct Tables {
     DbPool *pool;
     Metric *bytes[NAMES];
-    Metric *database, *locks, *deadlocks;
+    Metric *database, *locks, *deadlocks, *runway;
     uv_timer_t timer;
     bool busy;
     bool stopping;
@@ -52,6 +52,18 @@ static const DbStatement state = {
            "l.database ="
            "  (SELECT oid FROM pg_database WHERE datname = current_database())),"
            " (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database())",
+};
+// Of each table that has a child for each month: until when it has one. The bounds are in the
+// catalogue, readable for everyone.
+static const DbStatement runway = {
+    .name = "figures_runway",
+    .sql = "SELECT floor(extract(epoch FROM min(m.until) - now()))::int8"
+           " FROM (SELECT max(substring(pg_get_expr(c.relpartbound, c.oid)"
+           "   FROM 'TO \\(''([^'']+)''\\)')::timestamptz) AS until"
+           "  FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+           "  JOIN pg_namespace n ON n.oid = c.relnamespace"
+           "  WHERE n.nspname IN ('dispatcher', 'archiver') AND c.relispartition"
+           "   AND pg_get_expr(c.relpartbound, c.oid) ~ 'TO \\(''' GROUP BY i.inhparent) m",
 };
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -84,6 +96,10 @@ static void on_sizes(void *ctx, DbTxn *txn, const Error *err)
     metric_set(tables->database, (double)db_get_int(res, 0, 0));
     metric_set(tables->locks, (double)db_get_int(res, 0, 1));
     metric_set(tables->deadlocks, (double)db_get_int(res, 0, 2));
+    res = db_txn_result(txn, 2);
+    if (db_rows(res) == 1 && !db_is_null(res, 0, 0)) {
+        metric_set(tables->runway, (double)db_get_int(res, 0, 0));
+    }
     end_pass(tables);
 }
 
@@ -100,6 +116,7 @@ static void on_timer(uv_timer_t *timer)
         db_push_text(wanted, str_from(names[i]));
     }
     (void)db_txn_add(txn, &state, NULL);
+    (void)db_txn_add(txn, &runway, NULL);
     db_txn_submit(txn, on_sizes, tables);
 }
 
@@ -124,6 +141,10 @@ static void register_metrics(Tables *tables, Metrics *metrics)
     tables->deadlocks = metrics_gauge(
         metrics, "stentor_digest_flusher_database_deadlocks", "",
         "Deadlocks since the statistics of Postgres began; the same from each replica");
+    tables->runway = metrics_gauge(
+        metrics, "stentor_digest_flusher_months_runway_seconds", "",
+        "How long the tables of months reach ahead, of the table with the least; the same from "
+        "each replica");
 }
 
 Tables *tables_new(uv_loop_t *loop, DbPool *pool, Metrics *metrics)

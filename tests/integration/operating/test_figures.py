@@ -103,4 +103,5 @@ def test_database_pools_queries_and_tables_have_figures(pipeline):
     assert 0 < sizes["dispatcher.ledger"] <= months
     assert flusher.metric("stentor_digest_flusher_database_bytes") > sum(sizes.values())
     shown = flusher.get("/metrics")[1]
+    assert flusher.metric("stentor_digest_flusher_months_runway_seconds") > 27 * 86400, "the next month has its tables"
     assert "\nstentor_digest_flusher_database_locks_waiting " in shown and "\nstentor_digest_flusher_database_deadlocks " in shown

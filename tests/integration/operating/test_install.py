@@ -11,7 +11,7 @@ from tests.harness import clusters, pipeline, processes
 from tests.harness.processes import BIN, HOME
 
 BUILD = BIN.parent
-SHARED = ["migrations", "deploy/examples", "deploy/nginx", "deploy/prometheus", "deploy/local/demo", "deploy/local/platform"]
+SHARED = ["migrations", "deploy/examples", "deploy/nginx", "deploy/prometheus", "deploy/grafana", "deploy/local/demo", "deploy/local/platform"]
 
 
 def _install(*words, **environment):
