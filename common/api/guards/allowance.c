@@ -31,7 +31,7 @@ static int64_t *count_of(Allowance *allowance, Str name)
     return count;
 }
 
-// All begin anew at once: nothing is kept of who has not asked for a minute.
+// All begin again at once: nothing is kept of who has not asked for a minute.
 static void turn_window(Allowance *allowance, int64_t now_us)
 {
     if (now_us >= allowance->ends_us) {

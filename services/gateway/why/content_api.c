@@ -275,7 +275,7 @@ static void get_content(ApiCall *base)
     }
     Call *call = arena_zalloc(base->http->arena, sizeof *call);
     *call = (Call){.base = base, .api = api, .arena = base->http->arena};
-    notification_read(base, api->pool, on_read, call);
+    notification_read(base, &api->pools, on_read, call);
 }
 
 static const ApiRoute ROUTES[] = {

@@ -9,7 +9,7 @@
 #include "services/gateway/why/stream_scan.h"
 
 typedef struct ContentApi {
-    DbPool *pool;
+    NotificationPools pools;
     StreamScans *scans;
     Keyring *keyring;
     AuditLog *audit;

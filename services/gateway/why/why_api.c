@@ -7,7 +7,7 @@ void why_api_init(WhyApi *why, const WhyOptions *o)
 {
     why->scans = (StreamScans){.bus = o->bus};
     why->reader = (WhyReader){o->pools, &why->scans, o->catalog, o->waits};
-    why->content = (ContentApi){o->pools.primary, &why->scans, o->keyring, o->audit};
+    why->content = (ContentApi){o->pools, &why->scans, o->keyring, o->audit};
     why->explain = (ExplainApi){
         .reader = &why->reader,
         .gate =

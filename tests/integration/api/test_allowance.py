@@ -39,7 +39,7 @@ def test_a_key_and_a_tenant_have_bounds_that_each_answer_tells(pipeline, tight):
     assert answers[-1].status == 429 and answers[-1].body["violated-policies"] == ["tenant"]
     operator = tight(pipeline.operator_key)
     assert operator.status == 200 and operator.headers["RateLimit-Policy"] == '"key";q=5;w=60'
-    # Who shows no key is told nothing.
+    # A caller without a key learns nothing of it.
     assert "RateLimit" not in tight("stn_1.2").headers
 
 
