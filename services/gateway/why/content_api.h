@@ -6,6 +6,7 @@
 #include "common/api/api.h"
 #include "common/auditlog/audit_append.h"
 #include "common/db/keyring.h"
+#include "services/gateway/notifications/notification_read.h"
 #include "services/gateway/why/stream_scan.h"
 
 typedef struct ContentApi {
