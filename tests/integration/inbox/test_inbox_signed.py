@@ -14,6 +14,7 @@ from tests.integration.inbox.test_inapp import new_user, send
 from tests.integration.inbox.test_inbox_preferences import make_recipient
 from tests.integration.sending.test_templates import locale, publish
 
+TEMPLATE = "inbox-signed"
 TEXT = (HOME / "services/gateway/INBOX_TOKENS.md").read_text()
 VECTOR = dict(re.findall(r"^(key id|secret|to|expiry|token) +(\S+)$", TEXT, re.M))
 
@@ -37,7 +38,7 @@ def manage(pipeline, method, path="", **headers):
 
 @pytest.fixture(scope="module")
 def key(pipeline):
-    publish(pipeline, "inbox-hello", channel="inapp", category="transactional",
+    publish(pipeline, TEMPLATE, channel="inapp", category="transactional",
             locales=[locale("en", title="Hello {{name}}", text="You have {{count}} orders")])
     status, made = manage(pipeline, "POST")
     assert status == 201, made
@@ -63,7 +64,7 @@ def test_the_document_s_programs_make_the_document_s_token(sign, tmp_path):
 
 def test_a_signed_token_opens_its_user_s_inbox(pipeline, key, sign):
     user = new_user()
-    notification = send(pipeline, to=user)
+    notification = send(pipeline, template=TEMPLATE, to=user)
     token = sign(key["id"], key["secret"], user)
     items = wait_until(lambda: ask(pipeline, token, "")[1]["data"], 10, "the item in the inbox")
     assert [item["id"] for item in items] == [notification]
@@ -73,7 +74,7 @@ def test_a_signed_token_opens_its_user_s_inbox(pipeline, key, sign):
 
 def test_a_recipient_without_an_address_is_named_by_its_id(pipeline, key, sign):
     recipient = make_recipient(pipeline)
-    send(pipeline, recipient_id=recipient)
+    send(pipeline, template=TEMPLATE, recipient_id=recipient)
     token = sign(key["id"], key["secret"], recipient)
     wait_until(lambda: len(ask(pipeline, token, "")[1]["data"]) == 1, 10, "the item in the inbox by id")
     status, shown = ask(pipeline, token, "/preferences")
