@@ -323,14 +323,6 @@ void gate_trace_erased(char trace[GATE_TRACE_SIZE])
 
 // ---- reading one ----
 
-const char *gate_step_name(GateStep step)
-{
-    static const char *const names[GATE_STEP_COUNT] = {
-        "",        "guardian",   "tenant",  "policy", "expiry",   "suppression", "opt_out",
-        "consent", "preference", "address", "limits", "schedule", "quiet_hours", "digest"};
-    return names[step];
-}
-
 static GateStep step_of_letter(char letter)
 {
     const char *at = letter == ' ' || letter == '\0' ? NULL : strchr(LETTERS, letter);

@@ -43,7 +43,8 @@ typedef enum GateOutcome {
 // decision: what gate_decide, or gate_refuse as a refusal, said of the same case.
 void gate_trace(const GateCase *facts, const GateDecision *decision, char out[GATE_TRACE_SIZE]);
 
-// It was found afterwards that the address cannot be opened any more: A-(erased) takes the place of A+.
+// It was found afterwards that the address cannot be opened any more: A-(erased) takes the place of
+// A+.
 void gate_trace_erased(char trace[GATE_TRACE_SIZE]);
 
 typedef struct GateTraceStep {
@@ -54,4 +55,3 @@ typedef struct GateTraceStep {
 
 // The known questions in their order; 0: the text is empty or no trace. Slices point into it.
 size_t gate_trace_read(Str trace, GateTraceStep ret[GATE_TRACE_STEPS_MAX]);
-const char *gate_step_name(GateStep step); // "quiet_hours"

@@ -178,11 +178,3 @@ void notification_print_open(
     }
     put_attempts(out, attempts, attempt_count, whole);
 }
-
-void notification_print(
-    Buf *out, const HistoryRow *row, const NotificationAttempt *attempts, size_t attempt_count,
-    const NotificationWait *wait)
-{
-    notification_print_open(out, row, attempts, attempt_count, wait, false);
-    buf_char(out, '}');
-}

@@ -54,13 +54,10 @@ void notification_print_attempt(Buf *out, const NotificationAttempt *attempt, bo
 // An object without what is not known. attempts: of history, in their order. wait: of its channel,
 // shown while it is under way; NULL: nothing. `ended_at` is there when the status is an end: a mail
 // that was sent again after its end keeps the time of that end in history.
-void notification_print(
-    Buf *out, const HistoryRow *row, const NotificationAttempt *attempts, size_t attempt_count,
-    const NotificationWait *wait);
-// The same without its last brace, for who adds members. whole: of the attempts.
+// The last brace is left out, for members that follow. whole: of the attempts, with the vendor's
+// words.
 void notification_print_open(
     Buf *out, const HistoryRow *row, const NotificationAttempt *attempts, size_t attempt_count,
     const NotificationWait *wait, bool whole);
-// The status is an end that the last event brought: after a resend the time of an earlier end
-// stays.
+// suppressed, superseded, failed, bounced, complained.
 bool notification_is_end(Status status);

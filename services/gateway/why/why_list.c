@@ -54,13 +54,6 @@ const char *why_when(Arena *arena, int64_t at_us)
     return arena_printf(arena, "%.10s %.8s UTC", text, text + 11);
 }
 
-const char *why_outcome_name(WhyOutcome outcome)
-{
-    static const char *const names[WHY_OUTCOMES] = {"ok",     "waits",   "stopped",
-                                                    "failed", "unknown", "note"};
-    return names[outcome];
-}
-
 // ---- the questions ----
 
 static bool is_end(const WhyFacts *facts)
@@ -393,13 +386,20 @@ void why_list_ahead(const WhyFacts *facts, Arena *arena, WhyList *ret)
 
 // ---- as JSON ----
 
+static const char *name_of(WhyOutcome outcome)
+{
+    static const char *const names[WHY_OUTCOMES] = {"ok",     "waits",   "stopped",
+                                                    "failed", "unknown", "note"};
+    return names[outcome];
+}
+
 static void print_item(Buf *out, const WhyItem *item)
 {
     buf_cstr(out, "{\"question\":");
     buf_json(out, str_from(item->question));
     buf_cstr(out, ",\"answer\":");
     buf_json(out, str_from(item->answer));
-    buf_printf(out, ",\"outcome\":\"%s\",\"evidence\":{", why_outcome_name(item->outcome));
+    buf_printf(out, ",\"outcome\":\"%s\",\"evidence\":{", name_of(item->outcome));
     for (size_t i = 0; i < item->evidence_count; i++) {
         buf_printf(out, "%s\"%s\":", i == 0 ? "" : ",", item->evidence[i].name);
         buf_json(out, str_from(item->evidence[i].value));

@@ -59,6 +59,5 @@ const char *why_summary_ahead(const WhyFacts *facts, Arena *arena);
 // Was it in force at that time, for that category?
 bool why_in_force(const WhySuppression *entry, Category category, int64_t at_us);
 
-const char *why_outcome_name(WhyOutcome outcome);
 // ",\"summary\":...,\"why\":[...]"
 void why_print(Buf *out, const WhyList *list);

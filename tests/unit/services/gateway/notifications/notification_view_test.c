@@ -76,11 +76,19 @@ static void the_accept_log_shows_the_status_of_the_one_that_is_asked_for(void **
 
 static NotificationWait away; // of the channel
 
+static void print(
+    Buf *out, const HistoryRow *row, const NotificationAttempt *attempts, size_t count,
+    const NotificationWait *wait)
+{
+    notification_print_open(out, row, attempts, count, wait, false);
+    buf_char(out, '}');
+}
+
 static void assert_printed(const HistoryRow *row, const char *expected)
 {
     Buf out;
     buf_init(&out, NOTIFICATION_JSON_MAX);
-    notification_print(&out, row, NULL, 0, &away);
+    print(&out, row, NULL, 0, &away);
     assert_string_equal(buf_c(&out), expected);
     buf_done(&out);
 }
@@ -127,7 +135,7 @@ static void an_attempt_shows_what_it_costs_and_who_says_so(void **state)
     };
     Buf out;
     buf_init(&out, NOTIFICATION_JSON_MAX);
-    notification_print(&out, &row, attempts, sizeof attempts / sizeof *attempts, NULL);
+    print(&out, &row, attempts, sizeof attempts / sizeof *attempts, NULL);
     assert_string_equal(
         buf_c(&out),
         "{\"id\":\"" ALICE "\",\"status\":\"sent\",\"attempts\":["
