@@ -7,16 +7,23 @@ import pytest
 
 from tests.harness.processes import wait_until
 from tests.harness.clients.sse import EventStream
-from tests.integration.inbox.test_inapp import TEMPLATE, Client, counts, new_user, send, signed_token
+from tests.integration.inbox.test_inapp import Client, counts, new_user, signed_token
 from tests.integration.sending.test_templates import locale, publish
 
 PATH = "/v1/inbox/stream"
+TEMPLATE = "live-hello"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def template(pipeline):
     publish(pipeline, TEMPLATE, channel="inapp", category="transactional",
             locales=[locale("en", title="Hello {{name}}", text="You have {{count}} orders", data='{"url": "https://shop.example/orders"}')])
+
+
+def send(pipeline, to):
+    status, _, answer = pipeline.post({"channel": "inapp", "template": TEMPLATE, "to": to, "variables": {"name": "Alice", "count": 3}})
+    assert status == 202, answer
+    return answer["id"]
 
 
 def tab(pipeline, client, **options):
