@@ -409,8 +409,9 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     subscriptions_api_add(&g->api, &g->subscriptions);
     g->access = (AccessApi){service_pool(g->service)};
     access_api_add(&g->api, &g->access);
-    g->find_context =
-        (FindContext){&g->find_store, service_master_key(g->service), g->notifications.waits};
+    g->find_context = (FindContext){
+        &g->find_store, service_master_key(g->service), g->notifications.waits,
+        service_pool(g->service)};
     find_api_add(&g->api, &g->find_context);
     g->orders = (OrdersApi){g->find_store.history, &g->find_context};
     orders_api_add(&g->api, &g->orders);

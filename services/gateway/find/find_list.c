@@ -6,6 +6,7 @@
 #include "common/api/page.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
+#include "services/gateway/recipients/recipients_read.h"
 
 enum {
     ROUNDS_MAX = 10,
@@ -58,7 +59,9 @@ typedef struct FindList {
     int rounds;
     int64_t as_of_us; // of the index; 0: not known
     bool indexed;
-    Str before; // the object that the page is a member of; empty: it is the answer
+    bool any;         // candidate was found
+    FindFilter fixed; // what the path names; FIND_FILTERS: nothing
+    Str before;       // the object that the page is a member of; empty: it is the answer
     Buf out;
 } FindList;
 
@@ -66,7 +69,7 @@ static void ask_candidates(FindList *list);
 
 // ---- the answer ----
 
-static void finish(FindList *list)
+static void print_page(FindList *list)
 {
     Arena *arena = list->call->http->arena;
     Buf *out = &list->out;
@@ -93,6 +96,53 @@ static void finish(FindList *list)
         http_respond(list->call->http, 200, "application/json", buf_view(out));
     }
     buf_done(out);
+}
+
+static void answer_missing(FindList *list)
+{
+    buf_done(&list->out);
+    Str name = str_slice(list->query.value[list->fixed], 0, 64);
+    api_answer_missing(
+        list->call, arena_printf(
+                        list->call->http->arena, "%s '" STR_FMT "' with notifications",
+                        list->fixed == FIND_BY_RECIPIENT ? "recipient" : "batch", STR_ARG(name)));
+}
+
+static void on_recipient_known(void *ctx, DbTxn *txn, const Error *err)
+{
+    FindList *list = ctx;
+    if (err != NULL) {
+        buf_done(&list->out);
+        api_answer_failure(list->call, err);
+    } else if (db_rows(db_txn_result(txn, 0)) == 0) {
+        answer_missing(list);
+    } else {
+        print_page(list);
+    }
+}
+
+static void ask_recipient(FindList *list)
+{
+    DbTxn *txn = db_txn_new(list->context->people);
+    db_txn_tenant(txn, str_from(list->call->tenant));
+    DbParams *p = db_txn_add(txn, &people_known_sql, NULL);
+    db_text(p, str_from(list->call->tenant));
+    db_text(p, list->query.value[FIND_BY_RECIPIENT]);
+    db_txn_submit(txn, on_recipient_known, list);
+}
+
+// An empty list of another tenant's recipient would look as if there were one.
+static void finish(FindList *list)
+{
+    bool spans = list->query.since_us != 0 || list->query.until_us != 0;
+    bool nothing = !list->any && list->page.after.len == 0 && list->before.len == 0;
+    if (nothing && list->fixed == FIND_BY_RECIPIENT) {
+        ask_recipient(list);
+    } else if (nothing && list->fixed == FIND_BY_BATCH && !spans) {
+        answer_missing(list);
+    } else {
+        print_page(list);
+    }
 }
 
 static void answer_without(FindList *list)
@@ -257,6 +307,7 @@ static void on_searched(void *ctx, DbTxn *txn, const Error *err)
     const PGresult *as_of = db_txn_result(txn, 1);
     list->as_of_us = db_rows(as_of) > 0 ? db_get_time(as_of, 0, 0) : 0;
     take_candidates(list, db_txn_result(txn, 0));
+    list->any = list->any || list->count > 0;
     list->more = list->count == wanted(list);
     go_on(list);
 }
@@ -388,6 +439,7 @@ void find_list_embed(
     list->call = call;
     list->context = context;
     list->before = before;
+    list->fixed = fixed;
     if (!find_query_read(call, context->master, fixed, value, &list->query) ||
         !page_read(call, PAGE_LIMIT, PAGE_LIMIT_MAX, &list->page)) {
         return;

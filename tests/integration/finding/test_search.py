@@ -129,6 +129,7 @@ def test_a_batchs_notifications_are_listed_page_by_page(pipeline):
     status, answer = call(pipeline, "POST", f"/v1/batches/{batch['id']}/start")
     assert status in (200, 202), answer
     path = f"/v1/batches/{batch['id']}/notifications"
+    wait_until(lambda: call(pipeline, "GET", path)[0] == 200, 30, "the first member")
     wait_until(lambda: len(found(pipeline, "", path)) == 7, 30, "all members")
     wait_until(lambda: len(found(pipeline, "status=sent", path)) == 7, 30, "all members sent")
     pages, cursor = [], ""
@@ -164,6 +165,15 @@ def test_a_value_that_is_none_is_422_that_names_its_field(pipeline, query, field
     assert refusal(pipeline, query, 422)["field"] == field
 
 
+def test_a_list_of_what_there_is_not_is_404_and_of_who_got_nothing_empty(pipeline):
+    recipient = new_person(pipeline)[0]
+    assert page(pipeline, "", f"/v1/recipients/{recipient}/notifications")["data"] == []
+    unknown = "rcp_01M82XS89VEV77VD8AS0MCM001"
+    assert "notifications" in refusal(pipeline, "", 404, f"/v1/recipients/{unknown}/notifications")["detail"]
+    refusal(pipeline, "", 404, "/v1/batches/dbt_01M82XS89VEV77VD8AS0MCM001/notifications")
+    assert refusal(pipeline, "", 422, "/v1/recipients/alice/notifications")["field"] == "recipient_id"
+
+
 def test_another_tenant_finds_nothing_and_its_cursor_is_none(pipeline):
     order = f"order-{uuid.uuid4().hex}"
     ids = [send(pipeline, to=new_address(), correlation_id=order) for _ in range(3)]
@@ -175,6 +185,8 @@ def test_another_tenant_finds_nothing_and_its_cursor_is_none(pipeline):
     wait_until(lambda: call(pipeline, "GET", f"/v1/notifications?correlation_id={order}", key=other)[0] == 200, 20, "the other tenant's key")
     assert found(pipeline, f"correlation_id={order}", key=other) == []
     assert found(pipeline, f"from={when(hours=-1)}&to={when(minutes=1)}", key=other) == []
+    recipient = new_person(pipeline)[0]
+    assert call(pipeline, "GET", f"/v1/recipients/{recipient}/notifications", key=other)[0] == 404
     status, answer = call(pipeline, "GET", f"/v1/notifications?correlation_id={order}&cursor={cursor}", key=other)
     assert status == 400 and answer["field"] == "cursor"
     assert refusal(pipeline, f"correlation_id={order}x&cursor={cursor}")["field"] == "cursor"
