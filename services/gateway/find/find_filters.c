@@ -168,13 +168,15 @@ static bool hash_address(ApiCall *call, const MasterKey *master, FindQuery *quer
            api_refuse_field(call, "address", "not an address of any channel");
 }
 
-static void choose_driver(FindQuery *query)
+static void choose_driver(FindFilter fixed, FindQuery *query)
 {
     query->driver = FIND_FILTERS;
     for (FindFilter filter = FIND_FILTERS; filter-- > 0;) {
         query->driver = has_entries(query, filter) ? filter : query->driver;
     }
-    query->driver = is_unknown(query) ? FIND_BY_STATUS : query->driver;
+    query->driver = is_unknown(query)       ? FIND_BY_STATUS
+                    : fixed != FIND_FILTERS ? fixed
+                                            : query->driver;
     for (FindFilter filter = 0; filter < FIND_FILTERS; filter++) {
         query->checks = query->checks || (query->value[filter].len > 0 && filter != query->driver);
     }
@@ -238,7 +240,7 @@ bool find_query_read(
     if (!hashed || !read_span(call, ret) || !check_together(call, ret)) {
         return false;
     }
-    choose_driver(ret);
+    choose_driver(fixed, ret);
     make_keys(call, master, ret);
     return check_scan(call, ret);
 }

@@ -138,7 +138,8 @@ static void finish(FindList *list)
     bool nothing = !list->any && list->page.after.len == 0 && list->before.len == 0;
     if (nothing && list->fixed == FIND_BY_RECIPIENT) {
         ask_recipient(list);
-    } else if (nothing && list->fixed == FIND_BY_BATCH && !spans) {
+    } else if (
+        nothing && list->fixed == FIND_BY_BATCH && list->query.driver == FIND_BY_BATCH && !spans) {
         answer_missing(list);
     } else {
         print_page(list);

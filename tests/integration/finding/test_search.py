@@ -132,6 +132,7 @@ def test_a_batchs_notifications_are_listed_page_by_page(pipeline):
     wait_until(lambda: call(pipeline, "GET", path)[0] == 200, 30, "the first member")
     wait_until(lambda: len(found(pipeline, "", path)) == 7, 30, "all members")
     wait_until(lambda: len(found(pipeline, "status=sent", path)) == 7, 30, "all members sent")
+    assert found(pipeline, "status=failed", path) == []
     pages, cursor = [], ""
     while cursor is not None:
         answer = page(pipeline, f"limit=3{cursor and '&cursor=' + cursor}", path)
@@ -171,6 +172,7 @@ def test_a_list_of_what_there_is_not_is_404_and_of_who_got_nothing_empty(pipelin
     unknown = "rcp_01M82XS89VEV77VD8AS0MCM001"
     assert "notifications" in refusal(pipeline, "", 404, f"/v1/recipients/{unknown}/notifications")["detail"]
     refusal(pipeline, "", 404, "/v1/batches/dbt_01M82XS89VEV77VD8AS0MCM001/notifications")
+    refusal(pipeline, "status=failed", 404, "/v1/batches/dbt_01M82XS89VEV77VD8AS0MCM001/notifications")
     assert refusal(pipeline, "", 422, "/v1/recipients/alice/notifications")["field"] == "recipient_id"
 
 
