@@ -72,6 +72,16 @@ bool audit_read(Audit *audit, Error *err)
     return true;
 }
 
+bool audit_misses_any(const Audit *audit)
+{
+    for (size_t i = 0; i < audit_table_count(audit->table); i++) {
+        if (audit_table_at(audit->table, i)->missing != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 AuditVerdict audit_verdict(const Audit *audit, const AuditEntry *entry)
 {
     AuditVerdict verdict = judge(audit, entry);

@@ -37,6 +37,7 @@ typedef struct AuditSummary {
 
 // Reads every source once and leaves in each entry what is missing of it.
 bool audit_read(Audit *audit, Error *err);
+bool audit_misses_any(const Audit *audit); // so another reading is needed
 // Counts; a record is lost only when two readings, some seconds apart, both miss it.
 AuditSummary audit_sum(const Audit *audit);
 AuditVerdict audit_verdict(const Audit *audit, const AuditEntry *entry);

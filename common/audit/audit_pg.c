@@ -309,9 +309,8 @@ bool audit_read_attempts(Audit *audit, Error *err)
 
 bool audit_read_positions(Audit *audit, AuditPositions *ret, Error *err)
 {
-    PGresult *res = query(
-        audit, "SELECT stream, sequence FROM archiver.positions WHERE projection = 'history'", 0,
-        NULL, err);
+    PGresult *res =
+        query(audit, "SELECT stream, sequence FROM stentor.history_positions()", 0, NULL, err);
     if (res == NULL) {
         return false;
     }

@@ -46,6 +46,10 @@
       "AUDIT has that dead letters are sent again", "the events that ask ingest for it are stored")                                        \
     X("gateway.end_stored", "gateway",                                                                                                     \
       "the end of a dropped dead letter's notification is stored", "the letter is deleted")                                                \
+    X("job.claimed", "gateway",                                                                                                            \
+      "the claim of a job is committed", "its child process begins")                                                                       \
+    X("job.ended", "gateway",                                                                                                              \
+      "nothing: a job's child process has its result", "the result is committed")                                                          \
     X("inbox.status_stored", "gateway",                                                                                                      \
       "what an inbox has to tell of its items is stored in STATUS", "its rows are deleted")                                                \
     X("inbox.end_stored", "gateway",                                                                                                       \

@@ -36,10 +36,11 @@ typedef enum Scope {
     SCOPE_DEAD_READ,           // dead letters, without their events
     SCOPE_DEAD_RESEND,         // sends them again, past all limits, or drops them
     // Named by themselves only: neither `admin` nor a key without names has them.
-    SCOPE_KEYS_MANAGE,     // of keys that may no more than this one
-    SCOPE_CONTENT_REVEAL,  // what was sent to a recipient, unsealed
-    SCOPE_AUDIT_READ,      // who wrote what, and who was shown what
-    SCOPE_OPS_READ,        // streams, consumers and processes, which all tenants share
+    SCOPE_KEYS_MANAGE,    // of keys that may no more than this one
+    SCOPE_CONTENT_REVEAL, // what was sent to a recipient, unsealed
+    SCOPE_AUDIT_READ,     // who wrote what, and who was shown what
+    SCOPE_OPS_READ,       // how the installation works: streams, consumers and processes, which all
+                          // tenants share
     SCOPE_TENANTS_OPERATE, // the operator: any tenant, and what only the operator sets; of a key of
                            // tenant `platform` only (auth.h)
     SCOPE_COUNT,

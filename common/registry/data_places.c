@@ -93,6 +93,8 @@ static const DataPlace rows[] = {
     {"webhooks.endpoints",  PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
     {"webhooks.budget",     PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
     {"webhooks.categories", PLACE_SOURCE,      "", PERSON_NONE, "", ""},
+    // ---- gateway ----
+    {"gateway.jobs",        PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
 
     // ---- gateway ----
     {"gateway.key_usage", PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},

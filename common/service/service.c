@@ -515,6 +515,12 @@ const char *service_database_url(Service *service)
     return service->options.common->database_url;
 }
 
+ServiceNats service_nats(Service *service)
+{
+    const CommonOptions *o = service->options.common;
+    return (ServiceNats){o->nats_url, o->nats_user, o->nats_password};
+}
+
 const char *service_master_key_file(Service *service)
 {
     return service->options.common->master_key_file;

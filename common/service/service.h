@@ -56,6 +56,11 @@ uv_loop_t *service_loop(Service *service);
 Bus *service_bus(Service *service);
 DbPool *service_pool(Service *service); // NULL unless wanted
 const char *service_database_url(Service *service);
+// Where the bus connects, for a child process of its own; borrowed from the options.
+typedef struct ServiceNats {
+    const char *url, *user, *password;
+} ServiceNats;
+ServiceNats service_nats(Service *service);
 MasterKey *service_master_key(Service *service);
 const char *service_master_key_file(Service *service);
 const char *service_epoch_folder(Service *service); // "": no epoch keys

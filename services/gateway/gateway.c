@@ -16,6 +16,7 @@
 #include "services/gateway/assets/assets_public.h"
 #include "services/gateway/attachments/attachments_api.h"
 #include "services/gateway/deadletters/dead_letters_api.h"
+#include "services/gateway/figures/figures_api.h"
 #include "services/gateway/find/find_api.h"
 #include "services/gateway/find/find_projector.h"
 #include "services/gateway/inbox/feed_projector.h"
@@ -23,6 +24,7 @@
 #include "services/gateway/inbox/inbox_keys_api.h"
 #include "services/gateway/inbox/inbox_public.h"
 #include "services/gateway/inbox/inbox_tokens.h"
+#include "services/gateway/jobs/audits_api.h"
 #include "services/gateway/live/live_api.h"
 #include "services/gateway/notifications/notification_api.h"
 #include "services/gateway/openapi/openapi_api.h"
@@ -135,6 +137,9 @@ typedef struct Gateway {
     PeopleWait *inbox_wait;
     DeadLettersApi dead_letters;
     Live *live;
+    FiguresApi figures;
+    JobRunner *jobs;
+    AuditsApi audits;
     Arena *arena; // of the process
     Str public_url;
     uv_timer_t tick;
@@ -293,11 +298,12 @@ static void begin_stop(void *state)
     Gateway *g = state;
     g->phase = PHASE_DRAINING;
     key_usage_flush(g->key_usage);
-    g->closing = 6 + (g->find != NULL);
+    g->closing = 7 + (g->find != NULL);
     if (g->find != NULL) {
         find_projector_stop(g->find, on_part_closed, g);
     }
     live_stop(g->live, on_part_closed, g);
+    job_runner_stop(g->jobs, on_part_closed, g);
     reply_releases_stop(g->reply_releases, on_part_closed, g);
     feed_projector_stop(g->feed, on_part_closed, g);
     inbox_duties_stop(g->duties, on_part_closed, g);
@@ -322,7 +328,7 @@ static void build_files(Gateway *g, const GatewayOptions *o)
     assets_public_init(&g->assets_public, g->objects, g->assets, service_metrics(g->service));
 }
 
-static void build_dead_letters(Gateway *g)
+static void build_operating(Gateway *g)
 {
     g->dead_letters = (DeadLettersApi){
         .bus = service_bus(g->service),
@@ -332,6 +338,13 @@ static void build_dead_letters(Gateway *g)
         .suppressions = g->configured.suppressions,
     };
     dead_letters_api_add(&g->api, &g->dead_letters);
+    g->figures = (FiguresApi){service_pool(g->service), g->configured.catalog};
+    figures_api_add(&g->api, &g->figures);
+    g->jobs = job_runner_new(&(JobRunnerOptions){
+        service_loop(g->service), service_pool(g->service), service_database_url(g->service),
+        service_nats(g->service)});
+    g->audits = (AuditsApi){service_pool(g->service), g->jobs};
+    audits_api_add(&g->api, &g->audits);
 }
 
 static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet delivered)
@@ -417,7 +430,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     orders_api_add(&g->api, &g->orders);
     build_files(g, o);
     openapi_api_add(&g->api);
-    build_dead_letters(g);
+    build_operating(g);
 }
 
 static void build_preferences(Gateway *g)
@@ -709,6 +722,7 @@ static void free_gateway(void *state)
     vendors_api_done(&g->vendors);
     subscriptions_api_done(&g->subscriptions);
     dead_letters_api_done(&g->dead_letters);
+    job_runner_free(g->jobs);
     free_assets(g);
     free(g);
 }

@@ -21,7 +21,7 @@ static const NatsRights rights[] = {
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
     // The gateway writes configuration and recipients, and nothing that becomes a mail; it has webhooks delivered again. It reads tenants' events,
     // and what was rendered, to show one notification. Dead letters it reads and drops, with their notification's end; sending one again it
-    // asks of ingest (ResendErrorEmail).
+    // asks of ingest (ResendErrorEmail). Its audits read every stream, as the operator's command does.
     {"stentor-gateway",
      "ppl.* cfg.suppression.> cfg.trigger.> cfg.resolver.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> cfg.asset.> "
      "cfg.mail_domain.> cfg.revocation.> cfg.route.> cfg.credential.> cfg.channel_health.*.* cfg.webhook.*.* cfg.inbox_keys.*.self "
@@ -36,7 +36,7 @@ static const NatsRights rights[] = {
      "$JS.API.STREAM.MSG.GET.RENDERED_NORMAL $JS.API.STREAM.MSG.GET.RENDERED_LOW "
      "$JS.API.STREAM.MSG.GET.DEFERRED $JS.API.STREAM.MSG.GET.INBOUND $JS.API.STREAM.MSG.GET.SETTLE "
      "$JS.API.STREAM.MSG.GET.HOOK $JS.API.STREAM.MSG.GET.STATUS",
-     "EVENTS REPLIES", "CONFIG IN_HAND FEED DEAD STATUS " RENDEREDS, NULL},
+     "EVENTS REPLIES", "CONFIG IN_HAND FEED DEAD STATUS DEFERRED " REQUESTS " " RENDEREDS, NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},
     {"stentor-dispatcher",

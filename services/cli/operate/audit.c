@@ -62,22 +62,12 @@ static void sleep_ms(int64_t ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-static bool misses_any(const Audit *audit)
-{
-    for (size_t i = 0; i < audit_table_count(audit->table); i++) {
-        if (audit_table_at(audit->table, i)->missing != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool read_confirmed(Audit *audit, Error *err)
 {
     if (!audit_read(audit, err)) {
         return false;
     }
-    if (misses_any(audit)) {
+    if (audit_misses_any(audit)) {
         sleep_ms(CONFIRM_MS);
         return audit_read(audit, err);
     }

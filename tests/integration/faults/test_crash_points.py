@@ -103,8 +103,8 @@ SENDING = {"dispatcher.claimed", "dispatcher.taken_over", "dispatcher.released",
            "inapp.stored"}
 TWICE = {"dispatcher.released", "smtp.dot_written", "smtp.answered"}  # of these: the vendor may have the mail
 
-# Of mails with a route: test_crash_vendors.py. Of dead letters over the API: operating_api/test_dead_letters_api.py.
-ELSEWHERE = {"dispatcher.moved", "http.answered", "gateway.letters_noted", "gateway.end_stored"}
+# Of mails with a route: test_crash_vendors.py. Of dead letters over the API and of jobs: operating_api/test_*.py.
+ELSEWHERE = {"dispatcher.moved", "http.answered", "gateway.letters_noted", "gateway.end_stored", "job.claimed", "job.ended"}
 # Those of ingest at which the caller has read its 202 already: from there on the notification may not depend on a repeat.
 ANSWERED = {"bus.publishing", "bus.stored", "ingest.published", "ingest.marked"}
 

@@ -226,7 +226,7 @@ def test_reading_and_sending_again_are_scopes_of_their_own(limited):
         key = ask(limited, "POST", "/v1/api-keys", {"name": "dead", "scopes": scopes})[1]["key"]
         wait_until(lambda: ask(limited, "GET", "/v1/tenant", key=key)[0] != 401, 20, "the key being known")
         return key
-    reader, sender = made(["read"]), made(["send"])
+    reader, sender = made(["read", "dead:read"]), made(["send"])
     assert ask(limited, "GET", "/v1/dead-letters", key=reader)[0] == 200
     for method, path in (("POST", "/v1/dead-letters/7/resend"), ("POST", "/v1/dead-letters/resend"), ("DELETE", "/v1/dead-letters/7"),
                          ("POST", "/v1/notifications/ntf_01KAGTQ5M0000000000000000A/resend")):
