@@ -115,6 +115,8 @@ static const ApiRoute ROUTES[] = {
     {"POST", "/v1/templates/preview", SCOPE_TEMPLATES_READ, templates_preview, "platform", false},
     {"GET", "/v1/templates/{}", SCOPE_TEMPLATES_READ, get_template, "version platform channel",
      false},
+    {"GET", "/v1/templates/{}/diff", SCOPE_TEMPLATES_READ, templates_diff,
+     "from to platform channel", false},
     {"POST", "/v1/templates/{}/{}/activate", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel",
      true},
     {"POST", "/v1/templates/{}/{}/deprecate", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel",
