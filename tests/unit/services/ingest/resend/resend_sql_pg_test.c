@@ -29,10 +29,10 @@ typedef struct Stage {
 } Stage;
 
 static const ResendRequest requests[REQUESTS] = {
-    {{"acme", 4}, {"e-1", 3}, {NTF, 30}, CREATED_US, 0, {"ops", 3}, false, false, {"", 0}},
-    {{"globex", 6}, {"e-1", 3}, {NTF, 30}, CREATED_US, 0, {"", 0}, false, false, {"", 0}},
-    {{"acme", 4}, {"e-2", 3}, {NTF, 30}, CREATED_US, 0, {"", 0}, false, false, {"", 0}},
-    {{"acme", 4}, {"e-1", 3}, {NTF, 30}, CREATED_US, 0, {"ops", 3}, false, false, {"", 0}},
+    {{"acme", 4}, {"e-1", 3}, {NTF, 30}, CREATED_US, {"ops", 3}, false, false, {"", 0}, 0},
+    {{"globex", 6}, {"e-1", 3}, {NTF, 30}, CREATED_US, {"", 0}, false, false, {"", 0}, 0},
+    {{"acme", 4}, {"e-2", 3}, {NTF, 30}, CREATED_US, {"", 0}, false, false, {"", 0}, 0},
+    {{"acme", 4}, {"e-1", 3}, {NTF, 30}, CREATED_US, {"ops", 3}, false, false, {"", 0}, 0},
 };
 static const ResendRequest *const all[REQUESTS] = {
     &requests[0], &requests[1], &requests[2], &requests[3]};
