@@ -315,6 +315,8 @@ static bool check_key(const Api *api, ApiCall *call)
     }
     memcpy(call->tenant, caller.tenant, TENANT_SIZE);
     call->key_id = caller.key_id;
+    call->actor = arena_printf(http->arena, "key " STR_FMT, STR_ARG(caller.key_id));
+    call->http->actor = call->actor;
     call->scopes = caller.scopes;
     call->expires_at_us = caller.expires_at_us;
     call->operates = (caller.scopes & SCOPE_BIT(SCOPE_TENANTS_OPERATE)) != 0;
@@ -334,11 +336,10 @@ bool api_need_scope(ApiCall *call, Scope scope)
     return false;
 }
 
-static bool check_caller(const Api *api, ApiCall *call, const ApiRoute *route)
+static bool check_rights(ApiCall *call)
 {
-    if (!check_key(api, call)) {
-        return false;
-    }
+    const Api *api = call->api;
+    const ApiRoute *route = call->route;
     // A suspension holds for the tenant; an operator still manages a suspended tenant, but sends
     // nothing for it either. One that is not known sends nothing: what it needs may be put first.
     bool sends = route->scope == SCOPE_NOTIFICATIONS_SEND || route->scope == SCOPE_BATCHES_WRITE;
@@ -350,6 +351,83 @@ static bool check_caller(const Api *api, ApiCall *call, const ApiRoute *route)
     }
     return (route->scope == SCOPE_NONE || api_need_scope(call, route->scope)) &&
            (api->allowance == NULL || allowance_admit(api->allowance, call));
+}
+
+// ---- a person ----
+
+static bool check_origin(ApiCall *call)
+{
+    if (is_read(call->http) || sessions_same_origin(&call->api->sessions, call->http)) {
+        return true;
+    }
+    metric_add(call->metrics->refused[REFUSED_SCOPE], 1);
+    http_problem(
+        call->http, 403, "foreign-origin", "The request comes from another site", NULL,
+        "a session of the console writes from the console's own address only; programs use a key");
+    return false;
+}
+
+static void refuse_session(ApiCall *call)
+{
+    metric_add(call->metrics->refused[REFUSED_UNAUTHORIZED], 1);
+    http_problem(
+        call->http, 401, "session-over", "The session is over", NULL,
+        "sign in again at /console/login");
+}
+
+static void take_session(ApiCall *call, const ApiPerson *found)
+{
+    Arena *arena = call->http->arena;
+    Str wanted = http_header(call->http, "Stentor-Tenant");
+    Str tenant = found->tenants[0];
+    ScopeSet scopes = scope_set_from_name(found->role);
+    for (size_t i = 0; i < found->tenant_count; i++) {
+        bool platform = str_eq(found->tenants[i], AUTH_PLATFORM);
+        tenant = platform || str_eq(found->tenants[i], wanted) ? found->tenants[i] : tenant;
+        call->operates |= platform && (scopes & SCOPE_BIT(SCOPE_TENANTS_OPERATE)) != 0;
+    }
+    ApiPerson *copy = arena_alloc(arena, sizeof *copy);
+    *copy = *found;
+    call->session = copy;
+    call->scopes = call->operates ? scopes : scopes & ~SCOPE_BIT(SCOPE_TENANTS_OPERATE);
+    call->expires_at_us = found->expires_at_us;
+    call->actor = arena_printf(arena, "user " STR_FMT, STR_ARG(found->user));
+    call->key_id = str_from(call->actor);
+    call->http->actor = call->actor;
+    (void)str_to_c(tenant, call->tenant, sizeof call->tenant);
+    http_request_known(call->http);
+}
+
+static void on_session_read(void *ctx, const ApiPerson *found, const Error *err)
+{
+    ApiCall *call = ctx;
+    if (err != NULL) {
+        api_answer_failure(call, err);
+        return;
+    }
+    if (found == NULL) {
+        refuse_session(call);
+        return;
+    }
+    take_session(call, found);
+    if (check_tenant(call) && check_rights(call)) {
+        api_audit_run(&call->api->audit, call);
+    }
+}
+
+// A key counts before a cookie: a program that has both means the key.
+static bool check_caller(ApiCall *call)
+{
+    const Api *api = call->api;
+    Str secret = http_header(call->http, "Authorization").len > 0
+                     ? STR_EMPTY
+                     : sessions_secret(&api->sessions, call->http);
+    if (secret.len == 0) {
+        return check_key(api, call) && check_rights(call);
+    }
+    call->person = true;
+    call->secret = arena_str(call->http->arena, secret);
+    return check_origin(call);
 }
 
 // A compressed body would be answered as invalid JSON.
@@ -449,6 +527,7 @@ bool api_admit(void *ctx, HttpRequest *request)
     call->metrics = api->metrics;
     call->faults = &api->faults;
     call->page_keys = &api->page_keys;
+    call->api = api;
     Search search = {0};
     search_route(api, call, &search);
     if (search.route == NULL) {
@@ -456,13 +535,14 @@ bool api_admit(void *ctx, HttpRequest *request)
         return false;
     }
     call->route = search.route;
+    request->route = search.route->path;
     call->ctx = search.ctx;
     const char *unready = api->unready(api->unready_ctx);
     if (unready != NULL) {
         api_answer_unavailable(call, unready);
         return false;
     }
-    bool known = search.open || check_caller(api, call, search.route);
+    bool known = search.open || check_caller(call);
     if (!known || !check_coding(call) || !check_query(call) || !check_conditions(call)) {
         return false;
     }
@@ -472,9 +552,13 @@ bool api_admit(void *ctx, HttpRequest *request)
 
 void api_handle(void *ctx, HttpRequest *request)
 {
-    (void)ctx;
+    const Api *api = ctx;
     ApiCall *call = request->admitted;
-    call->route->handle(call);
+    if (call->person) {
+        sessions_read(&api->sessions, call->secret, request->arena, on_session_read, call);
+    } else {
+        api_audit_run(&api->audit, call);
+    }
 }
 
 static size_t count_names(const char *query)

@@ -13,8 +13,10 @@
 #include "common/api/guards/allowance.h"
 #include "common/api/api_metrics.h"
 #include "common/api/auth.h"
+#include "common/api/callers/api_audit.h"
+#include "common/api/callers/key_usage.h"
+#include "common/api/callers/session.h"
 #include "common/api/faults.h"
-#include "common/api/key_usage.h"
 #include "common/api/page_cursor.h"
 #include "common/http/server.h"
 #include "common/request/catalog.h"
@@ -33,8 +35,13 @@ typedef struct ApiCall {
     ApiMetrics *metrics;
     Faults *faults;
     const PageKeys *page_keys;
-    char tenant[TENANT_SIZE];   // the key's; an operator's call: that of the header Stentor-Tenant
-    Str key_id;                 // of the API key that was shown
+    char tenant[TENANT_SIZE]; // the key's; an operator's call: that of the header Stentor-Tenant
+    Str key_id;               // of the API key that was shown
+    const char *actor;        // who calls, as the audit log names it: "key <id>"
+    bool person;              // a user of the console, not a key
+    Str secret;               // of the person's session, until that is read
+    const ApiPerson *session; // the person's; NULL: a key calls
+    const struct Api *api;
     ScopeSet scopes;            // what it may
     bool operates;              // it is an operator's key
     int64_t expires_at_us;      // when it ends; 0: never
@@ -78,6 +85,8 @@ typedef struct Api {
     const char *(*unready)(void *ctx);
     void *unready_ctx;
     KeyUsage *usage; // NULL: not kept
+    ApiAudit audit;
+    Sessions sessions; // pool NULL: only keys are taken
     PageKeys page_keys;
     Allowance *allowance; // NULL: callers have no bound
     Faults faults;        // of all calls
@@ -95,8 +104,10 @@ void api_add_others(Api *api, const ApiOther *others, size_t count); // a table 
 // "conditional" or "-", the query parameters. What `--routes` of a service prints.
 void api_print_routes(const Api *api, Buf *out);
 // An HttpAdmit: route, readiness, key, tenant, scope, the query's names and preconditions, at the
-// headers. A parameter that the route does not take, or that is given twice, is 400; so is a
-// precondition of a write that would pass over it. ctx is an Api.
+// headers. Of a session's cookie (session.h) only its form and the origin are asked there; who it
+// is, and what they may, is asked of Postgres when the body is there. A parameter that the route
+// does not take, or that is given twice, is 400; so is a precondition of a write that would pass
+// over it. ctx is an Api.
 bool api_admit(void *ctx, HttpRequest *request);
 void api_handle(void *ctx, HttpRequest *request); // an HttpHandler; the same ctx
 

@@ -4,6 +4,7 @@
 #include "common/auditlog/audit_append.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/clock.h"
 #include "common/bus/jetstream/get_message.h"
@@ -18,18 +19,28 @@ typedef struct Append {
     char id[EVENT_ID_SIZE];
     char subject[SUBJECT_SIZE];
     uint64_t until_ms;
-    int tries;
     AuditDone done;
     void *ctx;
 } Append;
 
+// What is stored by one message: the first that waits, and, of reads and writes, those behind it
+// that have its subject. Erasures stand alone: a replay of them reads one a message. It stays as it
+// is until it is answered: what was stored under its id is what it holds.
+typedef struct Together {
+    Append *items[AUDIT_TOGETHER_MAX];
+    size_t count; // 0: none is chosen
+    char id[EVENT_ID_SIZE];
+    int tries;
+} Together;
+
 struct AuditLog {
     Bus *bus;
-    Append *first, **last;
+    Append *first, **last; // those that wait, without those of `together`
     size_t count;
+    Together together;
     AuditHead head;
     bool head_known;
-    bool in_flight; // a request of the first one
+    bool in_flight; // a request of `together`
     bool ended;     // freed by its owner; goes with its last answer
 };
 
@@ -43,14 +54,30 @@ AuditLog *audit_log_new(Bus *bus)
     return log;
 }
 
-static void answer_first(AuditLog *log, const Error *err)
+static void answer(AuditLog *log, Append *append, const Error *err, const AuditHead *head)
+{
+    log->count--;
+    append->done(append->ctx, err, head);
+    arena_free(append->arena);
+}
+
+// A callback may append more, or end the log.
+static void answer_together(AuditLog *log, const Error *err)
+{
+    Together whole = log->together;
+    AuditHead head = log->head;
+    log->together.count = 0;
+    for (size_t i = 0; i < whole.count; i++) {
+        answer(log, whole.items[i], err, err == NULL ? &head : NULL);
+    }
+}
+
+static Append *take_first(AuditLog *log)
 {
     Append *append = log->first;
     log->first = append->next;
     log->last = log->first == NULL ? &log->first : log->last;
-    log->count--;
-    append->done(append->ctx, err, err == NULL ? &log->head : NULL);
-    arena_free(append->arena);
+    return append;
 }
 
 void audit_log_free(AuditLog *log)
@@ -61,8 +88,9 @@ void audit_log_free(AuditLog *log)
     Error err;
     error_set(&err, ERROR_CANCELLED, "the audit log is closing");
     log->ended = true;
+    answer_together(log, &err);
     while (log->first != NULL) {
-        answer_first(log, &err);
+        answer(log, take_first(log), &err, NULL);
     }
     if (!log->in_flight) {
         free(log);
@@ -84,7 +112,7 @@ static bool landed(AuditLog *log)
 static void finish(AuditLog *log, const Error *err)
 {
     log->in_flight = true;
-    answer_first(log, err);
+    answer_together(log, err);
     if (landed(log)) {
         step(log);
     }
@@ -98,7 +126,7 @@ static void take_head(AuditLog *log, const BusMessage *message, bool found, uint
         found ? audit_head_of(message->sequence, message->payload) : (AuditHead){.sequence = asked};
     log->head_known = true;
     // Stored by a try whose answer was lost.
-    if (found && str_eq(message->event_id, str_from(log->first->id))) {
+    if (found && str_eq(message->event_id, str_from(log->together.id))) {
         finish(log, NULL);
     } else {
         step(log);
@@ -162,17 +190,21 @@ static void on_publish_acked(void *ctx, const Error *err, uint64_t sequence, boo
 
 static void publish(AuditLog *log)
 {
-    Append *append = log->first;
+    const Together *together = &log->together;
+    const AuditNote *notes[AUDIT_TOGETHER_MAX];
     Error err = {0};
     Arena *arena = arena_new(0);
     Str payload;
-    if (!audit_entry_pack(&append->note, &log->head, arena, &payload, &err)) {
+    for (size_t i = 0; i < together->count; i++) {
+        notes[i] = &together->items[i]->note;
+    }
+    if (!audit_entries_pack(notes, together->count, &log->head, arena, &payload, &err)) {
         finish(log, &err);
     } else {
         const BusHeader behind = bus_follows(log->head.sequence, arena);
         BusOut out = {
-            .subject = append->subject,
-            .event_id = str_from(append->id),
+            .subject = together->items[0]->subject,
+            .event_id = str_from(together->id),
             .payload = payload,
             .headers = &behind,
             .header_count = 1};
@@ -184,13 +216,51 @@ static void publish(AuditLog *log)
     arena_free(arena);
 }
 
+// Its own id where it is alone, so that a repeat of the same note is the same message.
+static void name_together(Together *together)
+{
+    Arena *arena = arena_new(0);
+    const char *ids = "";
+    for (size_t i = 1; i < together->count; i++) {
+        ids = arena_printf(arena, "%s/%s", ids, together->items[i]->id);
+    }
+    memcpy(together->id, together->items[0]->id, EVENT_ID_SIZE);
+    if (together->count > 1) {
+        event_id_derive("audit", str_from(together->items[0]->id), str_from(ids), together->id);
+    }
+    arena_free(arena);
+}
+
+static void choose_together(AuditLog *log)
+{
+    Together *together = &log->together;
+    *together = (Together){.items = {take_first(log)}, .count = 1};
+    AuditKind kind = together->items[0]->note.kind;
+    bool shares = kind == AUDIT_READ || kind == AUDIT_WRITE;
+    Append **at = &log->first;
+    while (shares && *at != NULL && together->count < AUDIT_TOGETHER_MAX) {
+        Append *append = *at;
+        if (strcmp(append->subject, together->items[0]->subject) != 0) {
+            at = &append->next;
+            continue;
+        }
+        *at = append->next;
+        log->last = append->next == NULL ? at : log->last;
+        together->items[together->count++] = append;
+    }
+    name_together(together);
+}
+
 static void step(AuditLog *log)
 {
-    if (log->first == NULL || log->in_flight) {
+    if (log->in_flight || (log->together.count == 0 && log->first == NULL)) {
         return;
     }
-    bool late = uv_now(bus_loop(log->bus)) > log->first->until_ms;
-    if (late || log->first->tries++ >= AUDIT_TRIES_MAX) {
+    if (log->together.count == 0) {
+        choose_together(log);
+    }
+    bool late = uv_now(bus_loop(log->bus)) > log->together.items[0]->until_ms;
+    if (late || log->together.tries++ >= AUDIT_TRIES_MAX) {
         Error err;
         error_set(
             &err, ERROR_TRANSIENT,
@@ -235,8 +305,12 @@ static AuditNote copy_note(Arena *arena, const AuditNote *note)
 
 void audit_log_append(AuditLog *log, const AuditNote *note, AuditDone done, void *ctx)
 {
+    Error err;
+    if (!audit_note_fits(note, &err)) {
+        done(ctx, &err, NULL);
+        return;
+    }
     if (log->count >= WAITING_MAX) {
-        Error err;
         error_set(&err, ERROR_TRANSIENT, "%d entries wait for the audit log", (int)WAITING_MAX);
         done(ctx, &err, NULL);
         return;

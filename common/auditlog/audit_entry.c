@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/auditlog/audit_entry.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "common/codec/event.h"
 #include "common/events/meta.h"
 
-static const char *const kind_names[] = {"read",   "erasure",     "hold",       "restore",
-                                         "expiry", "suppression", "dead_letter"};
+static const char *const kind_names[] = {"read",   "erasure",     "hold",        "restore",
+                                         "expiry", "suppression", "dead_letter", "write"};
 enum { KIND_COUNT = sizeof kind_names / sizeof kind_names[0] };
 
 const char *audit_kind_name(AuditKind kind)
@@ -59,7 +60,7 @@ static bool text_fits(const char *name, const char *text, bool must, Error *err)
     return true;
 }
 
-static bool note_fits(const AuditNote *note, Error *err)
+bool audit_note_fits(const AuditNote *note, Error *err)
 {
     if (!id_is_tenant(str_from(note->tenant))) {
         return error_set(err, ERROR_PERMANENT, "an audit entry needs a tenant");
@@ -92,34 +93,45 @@ static void add_details(const AuditNote *note, Stentor__V1__AuditEntry *entry, A
     }
 }
 
-bool audit_entry_pack(
-    const AuditNote *note, const AuditHead *head, Arena *arena, Str *ret, Error *err)
+static Stentor__V1__AuditEntry *entry_of(const AuditNote *note, Arena *arena)
 {
-    if (!note_fits(note, err)) {
-        return false;
-    }
-    char id[EVENT_ID_SIZE];
+    char *id = arena_alloc(arena, EVENT_ID_SIZE);
     audit_note_id(note, id);
-    Stentor__V1__Meta meta = meta_make(&(MetaSpec){
+    Stentor__V1__Meta *meta = arena_alloc(arena, sizeof *meta);
+    *meta = meta_make(&(MetaSpec){
         .event_id = id,
         .tenant = note->tenant,
         .notification_id = note->notification_id,
         .at_us = note->at_us});
-    Stentor__V1__AuditEntry entry = STENTOR__V1__AUDIT_ENTRY__INIT;
-    entry.meta = &meta;
-    entry.kind = pb_borrow(audit_kind_name(note->kind));
+    Stentor__V1__AuditEntry *entry = arena_alloc(arena, sizeof *entry);
+    stentor__v1__audit_entry__init(entry);
+    entry->meta = meta;
+    entry->action = pb_borrow(note->action);
+    entry->actor = pb_borrow(note->actor);
+    entry->target = pb_borrow(note->target);
+    entry->ground = pb_borrow(note->ground);
+    entry->request_id = pb_borrow(note->request_id);
+    entry->program = pb_borrow(note->program);
+    add_details(note, entry, arena);
+    return entry;
+}
+
+bool audit_entries_pack(
+    const AuditNote *const *notes, size_t count, const AuditHead *head, Arena *arena, Str *ret,
+    Error *err)
+{
+    assert(count >= 1 && count <= AUDIT_TOGETHER_MAX);
+    Stentor__V1__AuditEntry *entry = entry_of(notes[0], arena);
+    entry->kind = pb_borrow(audit_kind_name(notes[0]->kind));
     if (head->has_hash) {
-        entry.previous = pb_data(str_of(head->hash, sizeof head->hash));
+        entry->previous = pb_data(str_of(head->hash, sizeof head->hash));
     }
-    entry.previous_sequence = head->sequence;
-    entry.action = pb_borrow(note->action);
-    entry.actor = pb_borrow(note->actor);
-    entry.target = pb_borrow(note->target);
-    entry.ground = pb_borrow(note->ground);
-    entry.request_id = pb_borrow(note->request_id);
-    entry.program = pb_borrow(note->program);
-    add_details(note, &entry, arena);
-    return event_pack(&entry.base, arena, ret, err);
+    entry->previous_sequence = head->sequence;
+    entry->also = arena_array(arena, count, sizeof *entry->also);
+    for (size_t i = 1; i < count; i++) {
+        entry->also[entry->n_also++] = entry_of(notes[i], arena);
+    }
+    return event_pack(&entry->base, arena, ret, err);
 }
 
 AuditHead audit_head_of(uint64_t sequence, Str payload)
@@ -169,7 +181,8 @@ bool audit_chain_add(
         chain->repeats += str_eq(id, str_from(chain->last_id)) ? 1 : 0;
         (void)str_to_c(str_slice(id, 0, EVENT_ID_LEN), chain->last_id, sizeof chain->last_id);
     }
-    chain->entries++;
+    chain->messages++;
+    chain->entries += 1 + (entry != NULL ? entry->n_also : 0);
     chain->head = audit_head_of(sequence, payload);
     return ok;
 }

@@ -17,12 +17,14 @@ typedef enum AuditKind {
     AUDIT_EXPIRY,      // archived rows have reached the end of their class
     AUDIT_SUPPRESSION, // an address may be written to again
     AUDIT_DEAD_LETTER, // dead letters sent again or dropped
+    AUDIT_WRITE,       // a call of the API that changes something
 } AuditKind;
 
 const char *audit_kind_name(AuditKind kind);
 bool audit_kind_from_name(Str name, AuditKind *ret);
 
-enum { AUDIT_DETAILS_MAX = 32, AUDIT_TEXT_MAX = 1024 };
+// A message holds the entries that one process noted at once: of one tenant and kind, so many.
+enum { AUDIT_DETAILS_MAX = 32, AUDIT_TEXT_MAX = 1024, AUDIT_TOGETHER_MAX = 16 };
 
 typedef struct AuditDetail {
     const char *name;
@@ -55,17 +57,21 @@ typedef struct AuditHead {
 } AuditHead;
 
 void audit_note_id(const AuditNote *note, char out[EVENT_ID_SIZE]);
-// The payload of the entry behind `head`, in `arena`. ERROR_PERMANENT names a field that is
-// missing, too long, or holds an '@'.
-bool audit_entry_pack(
-    const AuditNote *note, const AuditHead *head, Arena *arena, Str *ret, Error *err);
+// false: ERROR_PERMANENT names a field that is missing, too long, or holds an '@'.
+bool audit_note_fits(const AuditNote *note, Error *err);
+// The payload of one message behind `head`, in `arena`: of notes that fit and that have the first
+// one's tenant and kind; 1 to AUDIT_TOGETHER_MAX.
+bool audit_entries_pack(
+    const AuditNote *const *notes, size_t count, const AuditHead *head, Arena *arena, Str *ret,
+    Error *err);
 AuditHead audit_head_of(uint64_t sequence, Str payload);
 
 // ---- the chain, entry by entry in the order of the stream ----
 
 typedef struct AuditChain {
     AuditHead head;
-    uint64_t entries;
+    uint64_t messages;
+    uint64_t entries; // in them
     uint64_t repeats; // the same entry again after a lost answer: harmless
     char last_id[EVENT_ID_SIZE];
 } AuditChain; // starts as {0}

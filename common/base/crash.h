@@ -40,6 +40,8 @@
       "rows and positions are committed", "the next flush")                                                                                \
     X("keyring.created", "ingest gateway order-saga",                                                                                      \
       "a data key's row is committed", "anything that is sealed under it")                                                                 \
+    X("api.noted", "gateway",                                                                                                                \
+      "the audit log has a call of the API", "what the call does")                                                                         \
     X("gateway.asset_stored", "gateway",                                                                                                     \
       "an asset's bytes are in object storage and were read back", "its entry in CONFIG is stored")                                        \
     X("gateway.letters_noted", "gateway",                                                                                                  \

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "common/base/clock.h"
-#include "common/http/internal.h"
+#include "common/http/access_log.h"
 
 enum { DATE_MAX = 40 };
 
@@ -63,6 +63,9 @@ static void respond(Request *request, int status, const char *content_type, Str 
     assert(request->state == REQUEST_HANDLED);
     assert(status >= 200 && status <= 599);
     request->state = REQUEST_ANSWERED;
+    if (request->server != NULL) {
+        access_log_write(request->server, &request->shown, status);
+    }
     if (request->connection == NULL) {
         request_free(request);
         return;

@@ -125,6 +125,7 @@ struct HttpServer {
         uint64_t stopped_ms;
         bool raised; // the limit of open files
     } streams;
+    uint64_t answered;   // below 400: of them each so-many-th is in the access log
     uint64_t trouble_ms; // of the last line in the log about exhaustion; 0: none
     bool stopping;
     void (*on_stopped)(void *ctx);

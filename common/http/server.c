@@ -369,6 +369,7 @@ static bool set_limits(HttpServer *server, const HttpLimits *given, Error *err)
     limits->bodies_bytes = given_or(given->bodies_bytes, DEFAULTS.bodies_bytes);
     limits->streams = given_or(given->streams, DEFAULTS.streams);
     limits->comment_ms = given_or(given->comment_ms, DEFAULTS.comment_ms);
+    limits->access_every = given->access_every;
     return http_proxies_parse(str_from(given->proxies), &server->proxies, err);
 }
 

@@ -42,6 +42,8 @@ typedef struct HttpRequest {
     void *admitted;       // whatever admit leaves for the handler; NULL at first
     char id[ID_SIZE];     // "req_" and a ULID; every answer has it as Stentor-Request-Id
     const char *instance; // what its problem is called where it was noted (RFC 9457); NULL: the id
+    const char *route;    // pattern, for the access log: "/v1/recipients/{}"; NULL: none matched
+    const char *actor;    // who asks, for the access log: "key <id>"; NULL: not known
     const HttpError *errors; // of the problem that follows, all of them; at most HTTP_ERRORS_MAX
     size_t error_count;      // 0: the one field that the problem names, if any
     const char *violated_policy; // of RateLimit-Policy, which the problem that follows names
@@ -65,6 +67,7 @@ typedef struct HttpLimits {
                           // addresses an eighth; beyond it 503
     int64_t streams;      // 12,000 (stream.h); beyond it 503
     int64_t comment_ms;   // 15 s that a stream is quiet before it gets a comment
+    int64_t access_every; // none: lines of the access log (access_log.h)
     const char *proxies;  // none; addresses and ranges whose X-Forwarded-For is believed
 } HttpLimits;
 

@@ -98,6 +98,8 @@ static const DataPlace rows[] = {
 
     // ---- gateway ----
     {"gateway.key_usage", PLACE_BOOKKEEPING, "", PERSON_NONE, "", ""},
+    {"gateway.logins",    PLACE_WORK,        "", PERSON_NONE, "", ""},
+    {"gateway.sessions",  PLACE_WORK,        "", PERSON_NONE, "", ""},
 
     // ---- orders ----
     {"order_saga.order_state",    PLACE_SOURCE, "EVENTS", PERSON_SEALED, BY_KEY, "units"},

@@ -7,6 +7,10 @@
 #include "common/service/options.h"
 
 // clang-format off
+#define ACCESS_LOG_ROW(prefix, type, each) \
+    {prefix "_ACCESS_LOG", OPTION_INT, offsetof(type, limits.access_every), \
+     each, 0, 1000000, false, \
+     "a line in the log for each so-many-th request that is answered below 400, and for all that are refused; 0: none"}
 #define HTTP_LIMIT_ROWS(prefix, type) \
     {prefix "_CONNECTIONS", OPTION_INT, offsetof(type, limits.connections), \
      "1024", 2, 65536, false, \

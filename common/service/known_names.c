@@ -38,6 +38,9 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_EPOCH_KEEP_DAYS",
     "STENTOR_EPOCH_KEYS_DIR",
     "STENTOR_EPOCH_SETTLE_S",
+    "STENTOR_CONSOLE_URL",
+    "STENTOR_CONSOLE_SESSION_S",
+    "STENTOR_CONSOLE_IDLE_S",
     // archiver
     "STENTOR_HISTORY_FLUSH_MAX",
     "STENTOR_HISTORY_FLUSH_MS",

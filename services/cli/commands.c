@@ -433,6 +433,16 @@ const Command commands[] = {
      "  --expires TIME   default: after the same time as the old key\n"
      "  --tenant TENANT  another tenant's", cmd_apikey_rotate, NULL},
     {"apikey revoke", "ID", 1, 1, "tenant= json", "end an API key now: every replica refuses it within a second\n  --tenant TENANT   another tenant's", cmd_apikey_revoke, NULL},
+    {"console login", "", 0, 0, "name= role= tenant= json",
+     "make a link that signs one person in at the console, once, within ten minutes\n"
+     "  --name TEXT       who it is for, as the audit log names them (default: the user of this shell)\n"
+     "  --role ROLE       operator (default), owner, developer, template-writer, support, viewer\n"
+     "  --tenant TENANT   whose console; default: platform, of which an operator reaches every tenant's", cmd_console_login, NULL},
+    {"console sessions", "", 0, 0, "limit= tenant= json",
+     "list who is signed in at the console\n"
+     "  --limit N         at most so many (default 100; 0: all)\n"
+     "  --tenant TENANT   only at this tenant's", cmd_console_sessions, NULL},
+    {"console revoke", "ID", 1, 1, "tenant= json", "end a session of the console now\n  --tenant TENANT   whose", cmd_console_revoke, NULL},
     {"apikey bootstrap", "", 0, 0, "name= expires= json",
      "create an operator's key without the API: the first one, or a new one when all are lost; shown once, stored hashed\n"
      "  Needs the NATS user stentor-admin. The key may act for every tenant (STENTOR_TENANT).\n"
@@ -535,11 +545,13 @@ const Command commands[] = {
      "  --limit N                    list at most N findings (default 20, 0: all)\n"
      "  --repair                     publish lost notifications again from the accept log; nothing is sent twice\n"
      "  --wait SECONDS               how long the second audit waits for those (default 30)", cmd_audit, NULL},
-    {"audit-log list", "", 0, 0, "since= kind= tenant= target= json",
-     "list what was done with personal data and the archive, by whom and why (stream AUDIT)\n"
+    {"audit-log list", "", 0, 0, "since= kind= tenant= actor= action= target= json",
+     "list what was done with personal data and the archive, and by the API, by whom and why (stream AUDIT)\n"
      "  --since TIME      RFC 3339, or a span ago such as 7d\n"
-     "  --kind NAME       read, erasure, hold, restore, expiry, suppression or dead_letter\n"
+     "  --kind NAME       read, write, erasure, hold, restore, expiry, suppression or dead_letter\n"
      "  --tenant TENANT   only this tenant's\n"
+     "  --actor WHO       such as 'key c7d493cc0defb307' or 'cli root'\n"
+     "  --action WHAT     such as content.shown or 'PUT /v1/triggers/{}'\n"
      "  --target ID       about this notification, recipient or unit", cmd_audit_log_list, NULL},
     {"audit-log verify", "", 0, 0, "expect= json",
      "check the chain of the audit log: names what was changed or removed; exit status 1 when it is broken\n"

@@ -71,6 +71,8 @@ typedef struct GatewayOptions {
     bool inbox_demo;
     int64_t tenant_requests;
     int64_t key_requests;
+    const char *console_url;
+    ConsoleTimes console;
     StorageOptions storage;
     HttpLimits limits;
     FindOptions find;
@@ -142,6 +144,7 @@ typedef struct Gateway {
     AuditsApi audits;
     Arena *arena; // of the process
     Str public_url;
+    Str console_origin; // a part of the options, which live as long as the process
     uv_timer_t tick;
     Phase phase;
     int closing; // parts that are not stopped, then not freed yet
@@ -185,6 +188,15 @@ static const Option OPTIONS[] = {
     {"STENTOR_WEBHOOK_DNS", OPTION_TEXT, offsetof(GatewayOptions, webhook_dns),
      "", 0, 0, false,
      "name servers that are asked for their names, 192.0.2.1:53,192.0.2.2; empty: the system's"},
+    {"STENTOR_CONSOLE_URL", OPTION_TEXT, offsetof(GatewayOptions, console_url),
+     "", 0, 0, false,
+     "address of the console, https://stentor.example; empty: plain HTTP, and sessions at the loopback only"},
+    {"STENTOR_CONSOLE_SESSION_S", OPTION_INT, offsetof(GatewayOptions, console.session_s),
+     "43200", 60, 2592000, false,
+     "seconds after which a session of the console ends"},
+    {"STENTOR_CONSOLE_IDLE_S", OPTION_INT, offsetof(GatewayOptions, console.idle_s),
+     "3600", 60, 2592000, false,
+     "seconds without a call after which it ends"},
     {"STENTOR_GATEWAY_INBOX_ORIGINS", OPTION_TEXT, offsetof(GatewayOptions, inbox_origins),
      "", 0, 0, false,
      "origins of web pages that may call /v1/inbox: https://app.example,https://shop.example, or *; empty: the API's own"},
@@ -193,6 +205,7 @@ static const Option OPTIONS[] = {
      "show /inbox/demo, a page to try the inbox's web components with a token"},
     STORAGE_ROWS(GatewayOptions, "no template assets"),
     HTTP_LIMIT_ROWS("STENTOR_GATEWAY", GatewayOptions),
+    ACCESS_LOG_ROW("STENTOR_GATEWAY", GatewayOptions, "1"),
     {"STENTOR_INGEST_CHANNELS", OPTION_TEXT, offsetof(GatewayOptions, channels),
      "email", 0, 0, false,
      "channels that have a vendor, as ingest has it: a trigger or a template for another one is warned of"},
@@ -276,7 +289,7 @@ static void advance_stop(Gateway *g)
         dns_free(g->subscriptions.target.dns, on_part_closed, g);
     }
     if (g->phase == PHASE_FREEING && g->closing == 0 && g->suppressions.reading == 0 &&
-        g->dead_letters.scans.count == 0 && g->why.scans.open == 0) {
+        g->dead_letters.scans.count == 0 && g->why.scans.open == 0 && access_api_idle(&g->access)) {
         g->phase = PHASE_STOPPED;
         uv_close((uv_handle_t *)&g->tick, on_tick_closed);
     }
@@ -290,6 +303,7 @@ static void on_timer_tick(uv_timer_t *timer)
     stream_scans_tick(&g->why.scans);
     attachments_tick(&g->attachments, uv_now(timer->loop));
     key_usage_tick(g->key_usage, uv_now(timer->loop));
+    access_api_tick(&g->access);
     advance_stop(g);
 }
 
@@ -358,9 +372,12 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
         .unready_ctx = g,
         .usage = g->key_usage,
         .allowance = &g->allowance,
+        .sessions = {service_pool(g->service), g->console_origin},
     };
     allowance_init(&g->allowance, o->tenant_requests, o->key_requests);
+    g->access.console.times = o->console;
     page_keys_derive(service_master_key(g->service), &g->api.page_keys);
+    api_audit_init(&g->api.audit, g->audit, service_master_key(g->service), "stentor-gateway");
     g->people =
         (RecipientsApi){bus, service_pool(g->service), g->keyring, g->wait, g->configured.catalog};
     recipients_api_add(&g->api, &g->people);
@@ -420,8 +437,7 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
     mail_domains_api_add(&g->api, g->mail_domains);
     vendors_api_add(&g->api, &g->vendors);
     subscriptions_api_add(&g->api, &g->subscriptions);
-    g->access = (AccessApi){service_pool(g->service)};
-    access_api_add(&g->api, &g->access);
+    access_api_add(&g->api, &g->access, bus);
     g->find_context = (FindContext){
         &g->find_store, service_master_key(g->service), g->notifications.waits,
         service_pool(g->service)};
@@ -551,13 +567,18 @@ static bool admit(void *ctx, HttpRequest *request)
 {
     Gateway *g = ctx;
     if (preferences_is_path(request->path)) {
+        request->route = "/v1/preferences/{}";
         return preferences_public_admit(&g->preferences, request);
     }
     if (inbox_is_path(request->path)) {
+        request->route = "/v1/inbox";
         return inbox_public_admit(&g->inbox, request);
     }
     if (web_is_path(request->path)) {
         return web_files_admit(request);
+    }
+    if (console_is_path(request->path)) {
+        return console_public_admit(&g->access.console, request);
     }
     return asset_is_path(request->path) ? assets_public_admit(request)
                                         : api_admit(&g->api, request);
@@ -570,6 +591,8 @@ static void handle(void *ctx, HttpRequest *request)
         inbox_public_handle(&g->inbox, request);
     } else if (preferences_is_path(request->path)) {
         preferences_public_handle(&g->preferences, request);
+    } else if (console_is_path(request->path)) {
+        console_public_handle(&g->access.console, request);
     } else if (asset_is_path(request->path)) {
         assets_public_handle(&g->assets_public, request);
     } else if (web_is_path(request->path)) {
@@ -627,7 +650,8 @@ static bool open_parts(Gateway *g, const GatewayOptions *o, Error *err)
         .handler = handle,
         .ctx = g,
     };
-    if (!public_url_read(o->public_url, g->arena, &g->public_url, err)) {
+    if (!public_url_read(o->public_url, g->arena, &g->public_url, err) ||
+        !sessions_origin(o->console_url, &g->console_origin, err)) {
         return false;
     }
     if (!inbox_origins_parse(str_from(o->inbox_origins), &g->inbox_origins, err)) {

@@ -28,6 +28,7 @@ typedef struct IngestOptions {
     int64_t port;
     int64_t body_max;
     const char *channels;
+    const char *console_url;
     HttpLimits limits;
     int64_t sweep_ms;
     int64_t sweep_age_ms;
@@ -80,6 +81,8 @@ typedef struct Ingest {
     BatchRunner *batch_runner;
     BatchesApi batches;
     KeyUsage *key_usage;
+    AuditLog *audit;
+    Str console_origin; // a part of the options
     Cleanup *cleanup;
     KeyWork *key_work;
     char keep[32];
@@ -104,7 +107,11 @@ static const Option OPTIONS[] = {
     {"STENTOR_INGEST_ATTACHMENTS_MAX", OPTION_INT, offsetof(IngestOptions, attachments_max),
      "26214400", 1, ATTACHMENT_BYTES_MAX, false,
      "most bytes of all attachments of one mail"},
+    {"STENTOR_CONSOLE_URL", OPTION_TEXT, offsetof(IngestOptions, console_url),
+     "", 0, 0, false,
+     "the same as the gateway's: whose sessions are taken in place of a key"},
     HTTP_LIMIT_ROWS("STENTOR_INGEST", IngestOptions),
+    ACCESS_LOG_ROW("STENTOR_INGEST", IngestOptions, "100"),
     {"STENTOR_INGEST_CHANNELS", OPTION_TEXT, offsetof(IngestOptions, channels),
      "email", 0, 0, false,
      "channels that have a vendor, with commas between; a request for another channel is answered 422"},
@@ -381,8 +388,10 @@ static void build_api(Ingest *in)
         .unready = unready,
         .unready_ctx = in,
         .usage = in->key_usage,
+        .sessions = {service_pool(in->service), in->console_origin},
     };
     page_keys_derive(service_master_key(in->service), &in->api.page_keys);
+    api_audit_init(&in->api.audit, in->audit, service_master_key(in->service), "stentor-ingest");
     in->notifications = (NotificationsApi){
         .accept = in->accept,
         .pool = service_pool(in->service),
@@ -438,6 +447,7 @@ static void build_parts(Ingest *in)
     DbPool *pool = service_pool(service);
     configured_init(&in->configured, bus, service_metrics(service), "ingest");
     in->key_usage = key_usage_new(pool);
+    in->audit = audit_log_new(bus);
     in->keyring = keyring_new(pool, service_master_key(service), &(KeyringOptions){0});
     in->event_keys = event_keys_new(service_master_key(service));
     in->publisher = row_publisher_new(bus, pool, &in->metrics);
@@ -494,6 +504,11 @@ static bool start(Service *service, const void *options, void **ret_state, Error
         service_wrong_options(service);
         return false;
     }
+    Str origin = STR_EMPTY;
+    if (!sessions_origin(o->console_url, &origin, err)) {
+        service_wrong_options(service);
+        return false;
+    }
     if (!retention_classes_parse(str_from(o->retention_classes), &classes, err)) {
         service_wrong_options(service);
         return error_wrap(err, "STENTOR_RETENTION_CLASSES");
@@ -501,6 +516,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     Ingest *in = xcalloc(1, sizeof *in);
     in->service = service;
     in->options = *o;
+    in->console_origin = origin;
     HttpServerOptions http = {
         .bind = o->bind,
         .port = (int)o->port,
@@ -546,6 +562,7 @@ static void free_ingest(void *state)
     event_keys_free(in->event_keys);
     fair_share_free(in->share);
     key_usage_free(in->key_usage);
+    audit_log_free(in->audit);
     configured_done(&in->configured);
     free(in);
 }

@@ -15,7 +15,7 @@ static const NatsRights rights[] = {
     {"stentor-ingest",
      "ntf.request.> ntf.rendered.> ntf.deferred.> ntf.status.> ntf.dead.> evt.> _R_.> "
      "$JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD ntf.inhand.ingest.* "
-     "aud.platform.erasure $JS.API.STREAM.MSG.GET.AUDIT "
+     "aud.platform.erasure aud.*.read aud.*.write $JS.API.STREAM.MSG.GET.AUDIT "
      "$JS.API.STREAM.INFO.EVENTS $JS.API.CONSUMER.LIST.EVENTS "
      "$JS.API.STREAM.MSG.GET.EVENTS $JS.API.STREAM.MSG.DELETE.EVENTS",
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
@@ -25,7 +25,7 @@ static const NatsRights rights[] = {
     {"stentor-gateway",
      "ppl.* cfg.suppression.> cfg.trigger.> cfg.resolver.> cfg.template.> cfg.tenant.> cfg.apikey.> cfg.inbound.> cfg.asset.> "
      "cfg.mail_domain.> cfg.revocation.> cfg.route.> cfg.credential.> cfg.channel_health.*.* cfg.webhook.*.* cfg.inbox_keys.*.self "
-     "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
+     "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.write aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
      "ntf.hook.* ntf.dead.gateway.* ntf.inhand.gateway.* feed.* ntf.status.*.inapp.* "
      "evt.*.ResendErrorEmail ntf.status.*.*.failed aud.*.dead_letter $JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD "
      // The picture of the pipeline: lag, and since when.
@@ -36,7 +36,7 @@ static const NatsRights rights[] = {
      "$JS.API.STREAM.MSG.GET.RENDERED_NORMAL $JS.API.STREAM.MSG.GET.RENDERED_LOW "
      "$JS.API.STREAM.MSG.GET.DEFERRED $JS.API.STREAM.MSG.GET.INBOUND $JS.API.STREAM.MSG.GET.SETTLE "
      "$JS.API.STREAM.MSG.GET.HOOK $JS.API.STREAM.MSG.GET.STATUS",
-     "EVENTS REPLIES", "CONFIG IN_HAND FEED DEAD STATUS DEFERRED " REQUESTS " " RENDEREDS, NULL},
+     "EVENTS REPLIES", "CONFIG IN_HAND FEED AUDIT DEAD STATUS DEFERRED " REQUESTS " " RENDEREDS, NULL},
     {"stentor-renderer",         "ntf.rendered.> ntf.status.> ntf.dead.> ntf.inhand.renderer.*",
      REQUESTS, "CONFIG IN_HAND", NULL},
     {"stentor-dispatcher",

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/auditlog/audit_view.h"
 #include "common/base/clock.h"
 #include "common/session/audit_session.h"
 #include "services/cli/cli.h"
@@ -13,8 +14,7 @@ typedef struct View {
     AuditChain chain;
     // list
     bool shows;
-    Str kind, tenant, target;
-    int64_t since_us;
+    AuditFilter filter;
     json_t *list;
     uint64_t shown;
     // verify
@@ -26,43 +26,14 @@ typedef struct View {
 
 // ---- list ----
 
-static bool wanted(const View *view, const Stentor__V1__AuditEntry *entry)
-{
-    return entry->meta->occurred_at_us >= view->since_us &&
-           (view->kind.len == 0 || str_eq(view->kind, str_from(entry->kind))) &&
-           (view->tenant.len == 0 || str_eq(view->tenant, str_from(entry->meta->tenant))) &&
-           (view->target.len == 0 || str_eq(view->target, str_from(entry->target)) ||
-            str_eq(view->target, str_from(entry->meta->notification_id)));
-}
-
-static json_t *details_json(const Stentor__V1__AuditEntry *entry)
-{
-    json_t *details = json_object();
-    for (size_t i = 0; i < entry->n_details; i++) {
-        json_object_set_new(
-            details, entry->details[i]->name, json_string(entry->details[i]->value));
-    }
-    return details;
-}
-
-static json_t *entry_json(uint64_t sequence, const Stentor__V1__AuditEntry *entry, const char *at)
-{
-    return json_pack(
-        "{s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "sequence",
-        (json_int_t)sequence, "at", at, "tenant", entry->meta->tenant, "kind", entry->kind,
-        "action", entry->action, "actor", entry->actor, "target", entry->target, "notification_id",
-        entry->meta->notification_id, "ground", entry->ground, "request_id", entry->request_id,
-        "program", entry->program, "event_id", entry->meta->event_id, "details",
-        details_json(entry));
-}
-
-static void show(View *view, uint64_t sequence, const Stentor__V1__AuditEntry *entry)
+static void show(
+    View *view, uint64_t sequence, const char *kind, const Stentor__V1__AuditEntry *entry)
 {
     char at[CLOCK_RFC3339_SIZE];
     clock_format(entry->meta->occurred_at_us, at);
     view->shown++;
     if (view->cli->json) {
-        json_array_append_new(view->list, entry_json(sequence, entry, at));
+        json_array_append_new(view->list, audit_view_json(sequence, kind, entry));
         return;
     }
     const char *target = entry->target[0] != '\0' ? entry->target : entry->meta->notification_id;
@@ -87,8 +58,11 @@ static void on_entry(void *ctx, const BusMessage *message)
     }
     bool expected = message->sequence == view->expect_sequence;
     view->met |= expected && memcmp(view->chain.head.hash, view->expect_hash, SHA256_LEN) == 0;
-    if (view->shows && entry != NULL && entry->meta != NULL && wanted(view, entry)) {
-        show(view, message->sequence, entry);
+    for (size_t i = 0; view->shows && entry != NULL && audit_view_entry(entry, i) != NULL; i++) {
+        const Stentor__V1__AuditEntry *one = audit_view_entry(entry, i);
+        if (audit_filter_fits(&view->filter, entry->kind, one)) {
+            show(view, message->sequence, entry->kind, one);
+        }
     }
 }
 
@@ -111,18 +85,23 @@ int cmd_audit_log_list(Cli *cli)
     View view = {
         .cli = cli,
         .shows = true,
-        .kind = str_from(args_flag(&cli->args, "kind")),
-        .tenant = str_from(args_flag(&cli->args, "tenant")),
-        .target = str_from(args_flag(&cli->args, "target"))};
+        .filter = {
+            .kind = str_from(args_flag(&cli->args, "kind")),
+            .tenant = str_from(args_flag(&cli->args, "tenant")),
+            .actor = str_from(args_flag(&cli->args, "actor")),
+            .action = str_from(args_flag(&cli->args, "action")),
+            .target = str_from(args_flag(&cli->args, "target"))}};
     AuditKind kind;
-    if (view.kind.len > 0 && !audit_kind_from_name(view.kind, &kind)) {
+    if (view.filter.kind.len > 0 && !audit_kind_from_name(view.filter.kind, &kind)) {
         error_set(
             &err, ERROR_USAGE,
-            "--kind " STR_FMT ": it is read, erasure, hold, restore, expiry, suppression or dead_letter",
-            STR_ARG(view.kind));
+            "--kind " STR_FMT
+            ": it is read, write, erasure, hold, restore, expiry, suppression or dead_letter",
+            STR_ARG(view.filter.kind));
         return cli_fail(cli, &err);
     }
-    if (!args_time(&cli->args, "since", TIME_BEFORE_NOW, clock_now_us(), &view.since_us, &err)) {
+    if (!args_time(
+            &cli->args, "since", TIME_BEFORE_NOW, clock_now_us(), &view.filter.from_us, &err)) {
         return cli_fail(cli, &err);
     }
     view.list = json_array();

@@ -23,7 +23,6 @@ enum {
     PATH_MAX_BYTES = 128,
     OVERLAP_DEFAULT_S = 86400,
     OVERLAP_MAX_S = 366 * 86400,
-    LIST_BYTES_MAX = 4 * 1024 * 1024,
 };
 
 static const int64_t SECOND_US = 1000000;
@@ -494,23 +493,7 @@ static ApiKey **list_keys(const ApiCall *call, Str after, size_t *ret_count)
 // ctx: the last id of the page; NULL: no more follow.
 static void on_keys_shown(ApiCall *call, json_t *keys, void *ctx)
 {
-    Buf out;
-    Page page = {.limit = PAGE_LIMIT_MAX};
-    size_t at;
-    json_t *key;
-    buf_init(&out, LIST_BYTES_MAX);
-    page_begin(&out);
-    json_array_foreach(keys, at, key)
-    {
-        char *text = json_dumps(key, JSON_COMPACT);
-        page_item(&page, &out);
-        buf_cstr(&out, text);
-        free(text);
-    }
-    page_end(call, str_from(ctx), &out);
-    http_respond(call->http, 200, "application/json", buf_view(&out));
-    buf_done(&out);
-    json_decref(keys);
+    page_answer(call, keys, str_from(ctx));
 }
 
 static void get_keys(ApiCall *call)

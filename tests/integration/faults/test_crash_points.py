@@ -69,6 +69,7 @@ HOW = {
     "gateway:worker.unacked": [How("tenant"), How("reply", number=2)],  # STOP is acked as well
     "gateway:worker.letter_stored": [How("poison.tenant")],
     "gateway.asset_stored": [How("asset")],
+    "api.noted": [How("asset")],
     "renderer:bus.stored": [How(), How(number=2), How("endless")],
     "renderer:worker.letter_stored": [How("poison.request")],
     "dispatcher": [How("single")],

@@ -43,7 +43,8 @@ def test_the_readme_has_the_options_that_every_service_has():
 @pytest.mark.parametrize("name", [*SERVICES, "order-saga"])
 def test_a_services_readme_has_its_own_options(name):
     own, common = _split(_printed(f"stentor-{name}", "--options-markdown"))
-    assert _written(f"services/{name}/README.md", "own") == own
+    page = "OPTIONS.md" if (HOME / "services" / name / "OPTIONS.md").exists() else "README.md"
+    assert _written(f"services/{name}/{page}", "own") == own
     known = _written("services/README.md", "common")
     assert [row for row in known if row in common] == common
 

@@ -4,7 +4,7 @@
 #include "common/bus/jetstream/get_message.h"
 #include "tests/unit/common/bus/bus_tools.h"
 
-enum { WRITERS = 3, EACH = 20 };
+enum { WRITERS = 3, EACH = 20, BURST = 200 };
 
 static Rig rig;
 
@@ -112,6 +112,28 @@ static void writers_at_once_make_one_chain(void **state)
     }
 }
 
+static void a_burst_of_writes_goes_by_few_messages_in_its_order(void **state)
+{
+    (void)state;
+    rig_fresh(&rig, 30000);
+    AuditLog *log = audit_log_new(rig.bus);
+    Tally tally = {0};
+    for (int i = 0; i < BURST; i++) {
+        AuditNote note = note_of("key one", i + 1);
+        note.kind = i % 50 == 49 ? AUDIT_ERASURE : AUDIT_WRITE; // the former stands alone
+        note.tenant = i % 2 == 0 ? "acme" : "other";
+        audit_log_append(log, &note, on_done, &tally);
+    }
+    WAIT(&rig, tally.done == (size_t)BURST);
+    assert_int_equal(tally.failed, 0);
+    uint64_t messages = (uint64_t)rig_count(&rig, "AUDIT");
+    assert_true(messages <= (uint64_t)(BURST / AUDIT_TOGETHER_MAX + 8));
+    AuditChain chain = check(messages);
+    assert_int_equal(chain.entries, BURST);
+    assert_int_equal(chain.messages, messages);
+    audit_log_free(log);
+}
+
 static void a_repeat_is_the_same_entry(void **state)
 {
     (void)state;
@@ -176,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writers_at_once_make_one_chain),
+        cmocka_unit_test(a_burst_of_writes_goes_by_few_messages_in_its_order),
         cmocka_unit_test(a_repeat_is_the_same_entry),
         cmocka_unit_test(the_chain_goes_on_behind_entries_that_are_gone),
         cmocka_unit_test(a_note_that_cannot_be_stored_is_named),

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "common/auditlog/audit_entry.h"
+#include "common/auditlog/audit_view.h"
 
 static const AuditNote shown = {
     .kind = AUDIT_READ,
@@ -23,13 +23,10 @@ static const AuditNote shown = {
 
 static void expect_refused(AuditNote note, const char *text)
 {
-    Arena *arena = arena_new(0);
     Error err = {0};
-    Str payload;
-    assert_false(audit_entry_pack(&note, &(AuditHead){0}, arena, &payload, &err));
+    assert_false(audit_note_fits(&note, &err));
     assert_int_equal(err.kind, ERROR_PERMANENT);
     assert_non_null(strstr(err.text, text));
-    arena_free(arena);
 }
 
 static void an_entry_that_says_too_little_or_too_much_is_refused(void **state)
@@ -79,7 +76,9 @@ static Log made(void)
         AuditNote note = shown;
         note.at_us += (int64_t)i;
         Error err = {0};
-        assert_true(audit_entry_pack(&note, &head, log.arena, &log.payloads[i], &err));
+        const AuditNote *notes[] = {&note, &shown};
+        assert_true(
+            audit_entries_pack(notes, i == 0 ? 2 : 1, &head, log.arena, &log.payloads[i], &err));
         head = audit_head_of(i + 1, log.payloads[i]);
     }
     return log;
@@ -141,6 +140,40 @@ static void a_chain_holds_and_what_was_changed_or_removed_shows(void **state)
     arena_free(log.arena);
 }
 
+static void a_message_of_several_entries_is_covered_whole_and_read_one_by_one(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    AuditChain chain = {0};
+    AuditNote second = shown, third = shown;
+    const Stentor__V1__AuditEntry *entry = NULL;
+    Error err = {0};
+    Str payload, next;
+    second.target = "ntf_2";
+    third.actor = "key k1";
+    const AuditNote *notes[] = {&shown, &second, &third};
+    assert_true(audit_entries_pack(notes, 3, &(AuditHead){0}, arena, &payload, &err));
+    AuditHead head = audit_head_of(1, payload);
+    assert_true(audit_entries_pack(notes, 1, &head, arena, &next, &err));
+    assert_true(audit_chain_add(&chain, 1, payload, arena, &entry, &err));
+    assert_int_equal(chain.entries, 3);
+    assert_string_equal(audit_view_entry(entry, 0)->target, "ntf_1");
+    assert_string_equal(audit_view_entry(entry, 1)->target, "ntf_2");
+    assert_string_equal(audit_view_entry(entry, 2)->actor, "key k1");
+    assert_null(audit_view_entry(entry, 3));
+    const AuditFilter filter = {.kind = STR("read"), .actor = STR("key k1")};
+    assert_false(audit_filter_fits(&filter, entry->kind, audit_view_entry(entry, 0)));
+    assert_true(audit_filter_fits(&filter, entry->kind, audit_view_entry(entry, 2)));
+    // The last of three is changed: the message behind it does not fit.
+    char *changed = arena_copy(arena, payload.ptr, payload.len);
+    find(changed, payload.len, "key k1")[5] = '2';
+    AuditChain other = {0};
+    assert_true(audit_chain_add(&other, 1, str_of(changed, payload.len), arena, &entry, &err));
+    assert_false(audit_chain_add(&other, 2, next, arena, &entry, &err));
+    assert_true(audit_chain_add(&chain, 2, next, arena, &entry, &err));
+    arena_free(arena);
+}
+
 static void a_stream_that_was_replaced_shows(void **state)
 {
     (void)state;
@@ -159,6 +192,7 @@ int main(void)
         cmocka_unit_test(an_entry_that_says_too_little_or_too_much_is_refused),
         cmocka_unit_test(a_repeat_has_the_same_id_and_anything_else_another),
         cmocka_unit_test(a_chain_holds_and_what_was_changed_or_removed_shows),
+        cmocka_unit_test(a_message_of_several_entries_is_covered_whole_and_read_one_by_one),
         cmocka_unit_test(a_stream_that_was_replaced_shows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/api/key_usage.h"
+#include "common/api/callers/key_usage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
