@@ -184,7 +184,9 @@ static void show_row(FindList *list, const HistoryRow *row)
     Channel channel = CHANNEL_NONE;
     bool known = channel_from_name(row->text[FOLD_CHANNEL], &channel);
     page_item(&list->page, &list->out);
-    notification_print(&list->out, row, NULL, 0, known ? &list->context->waits[channel] : NULL);
+    notification_print_open(
+        &list->out, row, NULL, 0, known ? &list->context->waits[channel] : NULL, false);
+    buf_char(&list->out, '}');
 }
 
 // History has no row of it yet, or not any more: what the index knows.
