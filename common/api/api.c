@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/api/guards/idempotency.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/base/log.h"
@@ -548,6 +549,16 @@ bool api_admit(void *ctx, HttpRequest *request)
     }
     request->admitted = call;
     return true;
+}
+
+void api_run(ApiCall *call)
+{
+    Idempotency *idempotency = call->api->idempotency;
+    if (idempotency_covers(idempotency, call)) {
+        idempotency_run(idempotency, call);
+    } else {
+        call->route->handle(call);
+    }
 }
 
 void api_handle(void *ctx, HttpRequest *request)

@@ -10,13 +10,13 @@
 
 #include <jansson.h>
 
-#include "common/api/guards/allowance.h"
 #include "common/api/api_metrics.h"
 #include "common/api/auth.h"
 #include "common/api/callers/api_audit.h"
 #include "common/api/callers/key_usage.h"
 #include "common/api/callers/session.h"
 #include "common/api/faults.h"
+#include "common/api/guards/allowance.h"
 #include "common/api/page_cursor.h"
 #include "common/http/server.h"
 #include "common/request/catalog.h"
@@ -77,6 +77,8 @@ typedef struct ApiRoutes {
     bool open;
 } ApiRoutes;
 
+typedef struct Idempotency Idempotency; // idempotency.h
+
 typedef struct Api {
     const Auth *auth;
     const Catalog *catalog;
@@ -88,8 +90,9 @@ typedef struct Api {
     ApiAudit audit;
     Sessions sessions; // pool NULL: only keys are taken
     PageKeys page_keys;
-    Allowance *allowance; // NULL: callers have no bound
-    Faults faults;        // of all calls
+    Allowance *allowance;     // NULL: callers have no bound
+    Idempotency *idempotency; // NULL: a POST's Idempotency-Key is its handler's business
+    Faults faults;            // of all calls
     ApiRoutes sets[API_ROUTE_SETS_MAX];
     size_t set_count;
     const ApiOther *others[API_OTHERS_MAX];
@@ -110,6 +113,8 @@ void api_print_routes(const Api *api, Buf *out);
 // over it. ctx is an Api.
 bool api_admit(void *ctx, HttpRequest *request);
 void api_handle(void *ctx, HttpRequest *request); // an HttpHandler; the same ctx
+// What stands behind the audit log: the stored answer to an Idempotency-Key, or the handler.
+void api_run(ApiCall *call);
 
 // The last word of the route's path ("pause" of "/v1/batches/{}/pause"), for routes that share a
 // handler.

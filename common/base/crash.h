@@ -52,6 +52,10 @@
       "the claim of a job is committed", "its child process begins")                                                                       \
     X("job.ended", "gateway",                                                                                                              \
       "nothing: a job's child process has its result", "the result is committed")                                                          \
+    X("gateway.answer_claimed", "gateway",                                                                                                   \
+      "the claim of an Idempotency-Key is committed", "what its request makes")                                                               \
+    X("gateway.answer_made", "gateway",                                                                                                      \
+      "what a request under an Idempotency-Key makes is made", "its answer is stored")                                                        \
     X("inbox.status_stored", "gateway",                                                                                                      \
       "what an inbox has to tell of its items is stored in STATUS", "its rows are deleted")                                                \
     X("inbox.end_stored", "gateway",                                                                                                       \

@@ -62,6 +62,12 @@ static void respond(Request *request, int status, const char *content_type, Str 
 {
     assert(request->state == REQUEST_HANDLED);
     assert(status >= 200 && status <= 599);
+    if (request->shown.on_respond != NULL) {
+        void (*on_respond)(void *, int, const char *, Str) = request->shown.on_respond;
+        request->shown.on_respond = NULL;
+        on_respond(request->shown.on_respond_ctx, status, content_type, body);
+        return;
+    }
     request->state = REQUEST_ANSWERED;
     if (request->server != NULL) {
         access_log_write(request->server, &request->shown, status);
@@ -97,6 +103,17 @@ void http_response_header(HttpRequest *shown, const char *name, Str value)
     ResponseHeader *header = &request->headers[request->header_count++];
     header->name = arena_cstr(shown->arena, str_from(name));
     header->value = arena_cstr(shown->arena, value);
+}
+
+Str http_response_header_of(const HttpRequest *shown, const char *name)
+{
+    const Request *request = (const Request *)shown;
+    for (size_t i = 0; i < request->header_count; i++) {
+        if (strcmp(request->headers[i].name, name) == 0) {
+            return str_from(request->headers[i].value);
+        }
+    }
+    return STR_EMPTY;
 }
 
 // ---- the answer before the body's end ----

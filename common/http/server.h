@@ -46,6 +46,10 @@ typedef struct HttpRequest {
     const char *actor;    // who asks, for the access log: "key <id>"; NULL: not known
     const HttpError *errors; // of the problem that follows, all of them; at most HTTP_ERRORS_MAX
     size_t error_count;      // 0: the one field that the problem names, if any
+    // In the place of the next answer, if set: it gets what is to be answered (the body lives as
+    // long as the arena), and ends with an http_respond of its own. Called once.
+    void (*on_respond)(void *ctx, int status, const char *content_type, Str body);
+    void *on_respond_ctx;
     const char *violated_policy; // of RateLimit-Policy, which the problem that follows names
 } HttpRequest;
 
@@ -107,6 +111,8 @@ size_t http_arguments(const HttpRequest *request, HttpArgument *ret, size_t max)
 // Before http_respond; name and value are copied; at most HTTP_RESPONSE_HEADERS_MAX. A value with
 // control characters (a line break) is left out.
 void http_response_header(HttpRequest *request, const char *name, Str value);
+// What http_response_header() was given; empty: nothing of that name.
+Str http_response_header_of(const HttpRequest *request, const char *name);
 // The body is copied; content_type is a literal. The request is gone after it. The client may have
 // left meanwhile: that is fine.
 void http_respond(HttpRequest *request, int status, const char *content_type, Str body);

@@ -101,6 +101,9 @@ static const DataPlace rows[] = {
     {"gateway.logins",    PLACE_WORK,        "", PERSON_NONE, "", ""},
     {"gateway.sessions",  PLACE_WORK,        "", PERSON_NONE, "", ""},
 
+    // ---- gateway ----
+    {"gateway.idempotency_keys", PLACE_SOURCE, "", PERSON_HASHED, BY_AGE ", 24 hours", ""},
+
     // ---- orders ----
     {"order_saga.order_state",    PLACE_SOURCE, "EVENTS", PERSON_SEALED, BY_KEY, "units"},
     {"order_saga.order_archive",  PLACE_SOURCE, "EVENTS", PERSON_SEALED, BY_KEY, "units"},

@@ -74,7 +74,7 @@ static const UnmadeRow unmade[] = {
      "they are entries of CONFIG, which each service holds in memory and reads when it starts"},
     {"templates", {NULL},
      "they are entries of CONFIG, which each service holds in memory and reads when it starts"},
-    {"idempotency", {"ingest.idempotency_keys"},
+    {"idempotency", {"ingest.idempotency_keys", "gateway.idempotency_keys"},
      "they are a source of 24 hours: which key a caller has used is in no stream"},
     {"resends", {"ingest.resends"},
      "they are work: a dead letter on its way to be sent again, once (HINT: stentor dlq list)"},

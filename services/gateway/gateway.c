@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/api/api.h"
+#include "common/api/guards/idempotency.h"
 #include "common/base/log.h"
 #include "common/config/channel_health.h"
 #include "common/configured/configured.h"
@@ -73,6 +74,7 @@ typedef struct GatewayOptions {
     int64_t key_requests;
     const char *console_url;
     ConsoleTimes console;
+    int64_t key_lease_ms;
     StorageOptions storage;
     HttpLimits limits;
     FindOptions find;
@@ -95,6 +97,7 @@ typedef struct Gateway {
     HttpServer *server;
     Api api;
     Allowance allowance;
+    Idempotency idempotency;
     TemplatesApi templates;
     SuppressionsApi suppressions;
     LinkRevocationsApi link_revocations;
@@ -179,6 +182,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_WEBHOOK_ADDRESSES", OPTION_TEXT, offsetof(GatewayOptions, webhook_addresses),
      "", 0, 0, false,
      "where tenants' webhooks may go besides public addresses: private, loopback, or both with a ','"},
+    {"STENTOR_GATEWAY_KEY_LEASE_MS", OPTION_INT, offsetof(GatewayOptions, key_lease_ms),
+     "30000", 100, 600000, false,
+     "how long a POST under an Idempotency-Key may be worked on, in milliseconds, before a repeat takes its place"},
     {"STENTOR_GATEWAY_TENANT_REQUESTS", OPTION_INT, offsetof(GatewayOptions, tenant_requests),
      "1200000", 0, 1000000000, false,
      "requests of a tenant that one gateway takes in a minute; beyond it 429; 0: no bound"},
@@ -301,6 +307,7 @@ static void on_timer_tick(uv_timer_t *timer)
     suppressions_list_tick(&g->suppressions);
     dead_letters_api_tick(&g->dead_letters);
     stream_scans_tick(&g->why.scans);
+    idempotency_tick(&g->idempotency);
     attachments_tick(&g->attachments, uv_now(timer->loop));
     key_usage_tick(g->key_usage, uv_now(timer->loop));
     access_api_tick(&g->access);
@@ -360,6 +367,9 @@ static void build_operating(Gateway *g)
     g->audits = (AuditsApi){service_pool(g->service), g->jobs};
     audits_api_add(&g->api, &g->audits);
 }
+// Their entry itself says what the key has made: a repeat needs no second place for a secret.
+static const char *const OWN_KEYS[] = {
+    "/v1/subscriptions", "/v1/subscriptions/{}/rotate-secret", NULL};
 
 static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet delivered)
 {
@@ -373,6 +383,13 @@ static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet deliver
         .usage = g->key_usage,
         .allowance = &g->allowance,
         .sessions = {service_pool(g->service), g->console_origin},
+        .idempotency = &g->idempotency,
+    };
+    g->idempotency = (Idempotency){
+        .pool = service_pool(g->service),
+        .master = service_master_key(g->service),
+        .own = OWN_KEYS,
+        .lease_ms = o->key_lease_ms,
     };
     allowance_init(&g->allowance, o->tenant_requests, o->key_requests);
     g->access.console.times = o->console;

@@ -363,7 +363,7 @@ class Run:
     def manage(self):
         """A recipient of this run's own, found again by its identity when it was stored already."""
         body = {"identity_type": "user", "identity_id": self.tag, "name": "Ann", "addresses": [{"channel": "email", "address": self.address("managed")}]}
-        self.until((200, 201), "managed", json.dumps(body).encode(), path="/v1/recipients")
+        self.until((200, 201), "managed", json.dumps(body).encode(), path="/v1/recipients", headers={"Idempotency-Key": f"managed-{self.tag}"})
 
     def tell_of_tenant(self):
         """A tenant of this run's own is made and suspended, the younger event first."""

@@ -110,7 +110,7 @@ static void on_noted(void *ctx, const Error *err, const AuditHead *head)
         return;
     }
     CRASH_POINT("api.noted");
-    call->route->handle(call);
+    api_run(call);
 }
 
 static void note(const ApiAudit *audit, ApiCall *call, AuditKind kind)
@@ -152,7 +152,7 @@ void api_audit_run(const ApiAudit *audit, ApiCall *call)
         .person = call->person,
     };
     if (audit->log == NULL || !api_audit_wants(&act, &kind)) {
-        call->route->handle(call);
+        api_run(call);
     } else {
         note(audit, call, kind);
     }

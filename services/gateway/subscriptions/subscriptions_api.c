@@ -8,12 +8,11 @@
 #include <string.h>
 
 #include "common/api/config_write.h"
+#include "common/api/guards/idempotency.h"
 #include "common/api/page.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
 #include "services/gateway/subscriptions/subscription_json.h"
-
-enum { KEY_MAX = 128 };
 
 static const int64_t SHOWN_AGAIN_US = INT64_C(86400) * 1000000;
 
@@ -371,9 +370,7 @@ static void answer_new(ConfigChange *base, Str payload)
 
 bool subscription_key_read(ApiCall *call, Str *ret)
 {
-    *ret = http_header(call->http, "Idempotency-Key");
-    return (ret->len <= KEY_MAX && !str_has_control(*ret) && str_is_utf8(*ret)) ||
-           api_refuse_field(call, "Idempotency-Key", "at most %d printable characters", KEY_MAX);
+    return idempotency_key_read(call, ret);
 }
 
 // An Idempotency-Key leads to one id of the tenant. false: answered.

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "common/api/api_json.h"
+#include "common/api/guards/idempotency.h"
 #include "common/api/page.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -14,7 +15,6 @@ enum {
     BODY_MAX = 64 * 1024, // of an answer about one batch
     LIST_BYTES_MAX = 1024 * 1024,
     MOVE_TRIES = 3,
-    KEY_MAX = 128,
     COUNT_MS = 5000, // that a dry run may count
 };
 
@@ -217,10 +217,8 @@ static bool check_create(CreateCall *c)
         .catalog = c->call.api->catalog,
         .tenant = c->call.tenant,
     };
-    c->key = http_header(http, "Idempotency-Key");
-    if (c->key.len > KEY_MAX || str_has_control(c->key) || !str_is_utf8(c->key)) {
-        return api_refuse_field(
-            c->call.base, "Idempotency-Key", "at most 128 printable characters");
+    if (!idempotency_key_read(c->call.base, &c->key)) {
+        return false;
     }
     if (!batch_json_parse(http->body, &rules, c->call.arena, &c->draft, &problem)) {
         api_answer_problem(c->call.base, &problem);

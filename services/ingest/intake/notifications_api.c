@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/api/api_json.h"
+#include "common/api/guards/idempotency.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/base/log.h"
@@ -16,7 +17,6 @@
 #define SCOPE STR("POST /v1/notifications")
 
 enum {
-    IDEMPOTENCY_KEY_MAX = 128,
     TRACEPARENT_LEN = 55,
     NTF_ID_LEN = 4 + ULID_LEN,
     WARNINGS_MAX = 8,
@@ -94,11 +94,9 @@ static void on_accept_done(void *ctx, const AcceptResult *result)
 
 static bool check_idempotency_key(Call *call)
 {
-    Str key = http_header(call->base->http, "Idempotency-Key");
-    bool good = key.len <= IDEMPOTENCY_KEY_MAX;
-    for (size_t i = 0; good && i < key.len; i++) {
-        good = key.ptr[i] >= 0x20 && key.ptr[i] <= 0x7e;
-    }
+    HttpRequest *http = call->base->http;
+    Str *key = &call->submission.key;
+    bool good = idempotency_key_parse(http_header(http, "Idempotency-Key"), http->arena, key);
     if (!good) {
         Problem problem = {
             .status = 422,
@@ -109,7 +107,6 @@ static bool check_idempotency_key(Call *call)
         };
         api_answer_problem(call->base, &problem);
     }
-    call->submission.key = key;
     return good;
 }
 

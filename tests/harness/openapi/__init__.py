@@ -5,6 +5,7 @@ import fcntl
 import http.client
 import importlib.machinery
 import importlib.util
+import itertools
 import json
 import re
 import shutil
@@ -20,6 +21,7 @@ from tests.harness.processes import HOME
 HERE = Path(__file__).parent
 FOLDER = HOME / "services" / "gateway" / "openapi"
 CACHE_GONE = re.compile(r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|CERT_IN_CHAIN")
+NUMBERS = itertools.count()
 OPERATOR = "tenants:operate"  # this scope alone needs a key of tenant `platform`
 
 
@@ -214,6 +216,8 @@ class Example:
 
     def headers(self):
         found = {one["name"]: str(one["example"]) for one in self.operation.named("header") if "example" in one}
+        if "Idempotency-Key" in found:
+            found["Idempotency-Key"] += f"-{next(NUMBERS)}"  # each request is one of its own
         if self.operation.bodies():
             found["Content-Type"] = self.operation.bodies()[0][0]
         return found

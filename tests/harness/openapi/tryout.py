@@ -23,6 +23,7 @@ class Tryout:
         self.pipeline = pipeline
         self.answers = {}  # operation id: Answer
         self.examples = {}  # operation id: Example
+        self.sent = {}  # operation id: the last request
         made = pipeline.cli("apikey", "create", "--name", "all", "--scopes", "admin,keys:manage", "--json")
         self.key = json.loads(made)["key"]
         wait_until(lambda: self.plain("GET", "/v1/api-keys").status == 200 and self.plain("GET", "/v1/batches").status == 200, 20, "the key reaching both")
@@ -64,7 +65,12 @@ class Tryout:
     def send(self, operation):
         example = self.examples[operation.id] = Example(operation, self.values(operation))
         headers = {**example.headers(), **self.headers(operation)}
-        return openapi.call(self.pipeline.api_port, operation.method, example.path(), example.body(), headers)
+        self.sent[operation.id] = (operation.method, example.path(), example.body(), headers)
+        return openapi.call(self.pipeline.api_port, *self.sent[operation.id])
+
+    def repeat(self, operation):
+        """The same request once more, with the same Idempotency-Key."""
+        return openapi.call(self.pipeline.api_port, *self.sent[operation.id])
 
     def run(self, operation):
         wanted = (operation.try_ or {}).get("until", {})

@@ -8,6 +8,15 @@ from tests.harness.openapi.tryout import Tryout, fault_of, started
 ORDER = [one for one in openapi.in_order() if "skip" not in (one.try_ or {})]
 
 
+def fault_of_repeat(tryout, operation, answer):
+    """Where the document says that a route takes an Idempotency-Key, a repeat gets the same answer and says so."""
+    if "Idempotency-Key" not in [parameter["name"] for parameter in operation.named("header")] or answer.status >= 300:
+        return ""
+    again = tryout.repeat(operation)
+    same = (again.status, again.raw) == (answer.status, answer.raw) and again.headers.get("Idempotent-Replayed") == "true"
+    return "" if same else f"the repeat: {again.status} {again.raw[:300]}"
+
+
 @pytest.fixture(scope="module")
 def tried():
     """{operation's id: why its answer is not as described, ""}: all are sent in turn, and one that fails takes those behind it along."""
@@ -15,7 +24,8 @@ def tried():
     tryout, said = Tryout(pipeline), {}
     for operation in ORDER:
         try:
-            said[operation.id] = fault_of(operation, tryout.run(operation))
+            answer = tryout.run(operation)
+            said[operation.id] = fault_of(operation, answer) or fault_of_repeat(tryout, operation, answer)
         except (AssertionError, KeyError) as error:
             said[operation.id] = repr(error)
     yield tryout, said

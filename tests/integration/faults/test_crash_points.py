@@ -133,6 +133,7 @@ def bench():
     pipeline.lmtp_port = free_port()
     pipeline.extra = {**FAST, "STENTOR_CREDENTIAL_DIRS": str(pipeline.folder / "credentials"), "STENTOR_LMTP_BIND": "127.0.0.1", "STENTOR_LMTP_PORT": pipeline.lmtp_port,
                       "STENTOR_STORAGE_URL": f"file://{pipeline.folder}/objects", "STENTOR_SEGMENT_S": "1", "STENTOR_CONTENT_KEPT": "3s",
+                      "STENTOR_GATEWAY_KEY_LEASE_MS": 1000,
                       "STENTOR_SEGMENT_SPOOL_DIR": pipeline.folder}
     (pipeline.folder / "credentials").mkdir(exist_ok=True)
     pipeline.start()
