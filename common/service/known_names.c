@@ -158,6 +158,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_GATEWAY_KEY_LEASE_MS",
     "STENTOR_GATEWAY_TENANT_REQUESTS",
     "STENTOR_GATEWAY_KEY_REQUESTS",
+    "STENTOR_GATEWAY_ACCESS_LOG",
     // ingest
     "STENTOR_INGEST_BIND",
     "STENTOR_INGEST_PORT",
@@ -169,6 +170,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_INGEST_HEAD_MS",
     "STENTOR_INGEST_REQUEST_MS",
     "STENTOR_INGEST_BODIES_BYTES",
+    "STENTOR_INGEST_ACCESS_LOG",
     "STENTOR_INGEST_SWEEP_MS",
     "STENTOR_INGEST_RESEAL_MS",
     "STENTOR_INGEST_SWEEP_AGE_MS",
