@@ -177,6 +177,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_INGEST_UNKNOWN_TENANTS",
     "STENTOR_INGEST_BATCH_LEASE_MS",
     "STENTOR_INGEST_KEPT_DAYS",
+    "STENTOR_CANARY_S",
     "STENTOR_RETENTION_CLASSES",
     "STENTOR_TENANT_SHARE",
     // order-saga

@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/span.h"
 #include "common/bus/consume/projector.h"
+#include "common/codec/event.h"
 #include "common/history/fold.h"
 #include "common/history/history_sql.h"
 #include "common/history/rebuild.h"
@@ -17,6 +18,7 @@
 #include "services/archiver/archive/archive_child.h"
 #include "services/archiver/guard/guard_rails.h"
 #include "services/archiver/log/log_writer.h"
+#include "stentor/v1/status.pb-c.h"
 
 enum {
     AHEAD_MONTHS = 14,
@@ -68,9 +70,24 @@ typedef struct Archiver {
     Metric *rows;
     Metric *attempts;
     Metric *flush_seconds;
+    Metric *canary;
 } Archiver;
 
 // ---- the projection ----
+
+// The canary of ingest has come round: the last thing that the pipeline does with it is this.
+static void note_canary(Archiver *archiver, const BusMessage *message, Arena *arena)
+{
+    if (!str_eq(message->subject, STR("ntf.status.platform.inapp.sent"))) {
+        return;
+    }
+    const Stentor__V1__NotificationStatus *status =
+        (const Stentor__V1__NotificationStatus *)event_unpack(
+            &stentor__v1__notification_status__descriptor, message->payload, arena, NULL);
+    if (status != NULL && str_eq(str_from(status->template_), STR("canary"))) {
+        metric_set(archiver->canary, (double)message->stored_at_us / 1e6);
+    }
+}
 
 static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
 {
@@ -78,6 +95,7 @@ static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena
     bool folded = fold_event(archiver->fold, message, arena, err);
     metric_add(folded ? archiver->folded : archiver->unreadable, 1);
     if (folded) {
+        note_canary(archiver, message, arena);
         guard_rails_note(archiver->guard, message, arena);
     }
     return folded;
@@ -270,6 +288,7 @@ static void register_metrics(Archiver *archiver, Metrics *metrics)
         metrics, "stentor_archiver_flush_seconds", "",
         "From the first statement of a flush to its commit", bounds,
         sizeof(bounds) / sizeof(bounds[0]));
+    archiver->canary = metrics_gauge(metrics, "stentor_archiver_canary_timestamp_seconds", "", "When the last canary came round, seen here; 0: none yet");
     metrics_gauge_fn(metrics, "stentor_archiver_lag", "", "Events that wait in the streams", read_lag, archiver);
     metrics_gauge_fn(metrics, "stentor_archiver_oldest_unwritten_seconds", "", "Age of the oldest event folded and not yet committed", read_oldest, archiver);
     metrics_gauge_fn(metrics, "stentor_archiver_active", "", "1: this process writes; 0: it stands by", read_active, archiver);

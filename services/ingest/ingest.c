@@ -16,6 +16,7 @@
 #include "common/service/storage_rows.h"
 #include "services/ingest/accept/sweep.h"
 #include "services/ingest/batches/batches_api.h"
+#include "services/ingest/canary/canary.h"
 #include "services/ingest/intake/commands.h"
 #include "services/ingest/intake/event_intake.h"
 #include "services/ingest/intake/notifications_api.h"
@@ -33,6 +34,7 @@ typedef struct IngestOptions {
     int64_t sweep_ms;
     int64_t sweep_age_ms;
     int64_t batch_lease_ms;
+    int64_t canary_s;
     int64_t kept_days;
     const char *unknown_tenants;
     const char *retention_classes;
@@ -85,6 +87,7 @@ typedef struct Ingest {
     Str console_origin; // a part of the options
     Cleanup *cleanup;
     KeyWork *key_work;
+    Canary *canary;
     char keep[32];
     uv_timer_t tick;
     int64_t database_seen_us; // when it was last ready
@@ -124,6 +127,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_INGEST_BATCH_LEASE_MS", OPTION_INT, offsetof(IngestOptions, batch_lease_ms),
      "15000", 1000, 3600000, false,
      "after so many milliseconds another process goes on with the batch of one that died"},
+    {"STENTOR_CANARY_S", OPTION_INT, offsetof(IngestOptions, canary_s),
+     "0", 0, 3600, false,
+     "every so many seconds a notification of `platform` goes the whole way and is measured; 0: none"},
     {"STENTOR_INGEST_KEPT_DAYS", OPTION_INT, offsetof(IngestOptions, kept_days),
      "35", 31, 36500, false,
      "days that ended requests, and the members of ended batches, are kept; an audit looks back so far"},
@@ -341,6 +347,9 @@ static void turn(Ingest *in)
         row_publisher_tick(in->publisher);
         key_usage_tick(in->key_usage, uv_now(service_loop(in->service)));
     }
+    if (in->phase == PHASE_RUNNING && in->commands_started) {
+        canary_tick(in->canary, clock_now_us());
+    }
     if (in->phase == PHASE_RUNNING && row_publisher_take_left(in->publisher)) {
         sweep_now(in->sweep);
     }
@@ -541,6 +550,8 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     if (accepts_unknown) {
         catalog_accept_unknown(in->configured.catalog);
     }
+    in->canary =
+        canary_new(in->accept, in->configured.catalog, service_metrics(service), o->canary_s);
     in->database_seen_us = clock_mono_us();
     in->tick.data = in;
     (void)uv_timer_init(service_loop(service), &in->tick);
@@ -554,6 +565,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
 static void free_ingest(void *state)
 {
     Ingest *in = state;
+    canary_free(in->canary);
     cleanup_free(in->cleanup);
     people_free(in->people);
     batch_runner_free(in->batch_runner);

@@ -44,6 +44,9 @@ CASES = {
                    "stentor_renderer_failed_total": growing(1)}, 40),
     "MailsSlow": (histogram("stentor_dispatcher_delivery_seconds", (60, 600, "+Inf"), each=(80, 100, 100)),
                   histogram("stentor_dispatcher_delivery_seconds", (60, 600, "+Inf"), each=(99, 100, 100)), 40),
+    # promtool's clock begins at 0.
+    "CanaryLost": ({"stentor_ingest_canary_period_seconds": steady(10), "stentor_archiver_canary_timestamp_seconds": steady(5)},
+                   {"stentor_ingest_canary_period_seconds": steady(10), "stentor_archiver_canary_timestamp_seconds": growing(60)}, 5),
     "UnknownOutcomes": ({'stentor_dispatcher_unknown_open{state="parked"}': steady(1), 'stentor_dispatcher_unknown_open{state="claimed"}': steady(0)},
                         {'stentor_dispatcher_unknown_open{state="parked"}': steady(0), 'stentor_dispatcher_unknown_open{state="claimed"}': steady(0)}, 70),
     "DeadLetters": ({"stentor_bus_dead_letters_total": growing(10)}, {"stentor_bus_dead_letters_total": growing(1)}, 30),
