@@ -621,10 +621,11 @@ void api_add_others(Api *api, const ApiOther *others, size_t count)
 
 static void print_route(const ApiRoute *route, bool open, Buf *out)
 {
+    const char *any = open ? "none" : "any";
     buf_printf(
         out, "%s\t%s\t%s\t%s\t%s\n", route->method, route->path,
-        open ? "none" : scope_name(route->scope), route->conditional ? "conditional" : "-",
-        route->query != NULL ? route->query : "");
+        route->scope == SCOPE_NONE ? any : scope_name(route->scope),
+        route->conditional ? "conditional" : "-", route->query != NULL ? route->query : "");
 }
 
 void api_print_routes(const Api *api, Buf *out)

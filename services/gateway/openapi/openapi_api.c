@@ -83,6 +83,9 @@ static const ApiOther OTHERS[] = {
     {"POST", "/v1/preferences/{}",   "none",  NULL},
     {"GET",  "/v1/inbox",            "inbox", "limit before tab category"}, // inbox/inbox_public.h
     {"GET",  "/v1/inbox/counts",     "inbox", NULL},
+    {"GET",  "/v1/inbox/preferences", "inbox", NULL},
+    {"PUT",  "/v1/inbox/preferences", "inbox", NULL},
+    {"GET",  "/v1/inbox/stream",     "inbox", NULL},
     {"POST", "/v1/inbox/seen-all",   "inbox", NULL},
     {"POST", "/v1/inbox/read-all",   "inbox", NULL},
     {"POST", "/v1/inbox/archive-all","inbox", NULL},
