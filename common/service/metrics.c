@@ -330,6 +330,17 @@ bool metrics_print_open(const Metrics *metrics, Buf *out)
     return !out->full;
 }
 
+void metrics_freeze(Metrics *metrics)
+{
+    for (size_t i = 0; i < metrics->count; i++) {
+        Metric *m = metrics->metrics[i];
+        if (m->read != NULL) {
+            m->value = m->read(m->ctx);
+            m->read = NULL;
+        }
+    }
+}
+
 // ---- for programs ----
 
 void metrics_visit(const Metrics *metrics, MetricVisit visit, void *ctx)

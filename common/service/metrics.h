@@ -14,6 +14,8 @@ typedef struct Metric Metric;
 
 Metrics *metrics_new(void);
 void metrics_free(Metrics *metrics); // and all that was registered: a Metric is never freed alone
+// Functions are asked a last time, and no more: what they read is about to be freed.
+void metrics_freeze(Metrics *metrics);
 // name "stentor_dispatcher_sent_total"; labels "lane=\"high\"" or ""; the same name may be
 // registered with several labels. name, labels and help are copied.
 Metric *metrics_counter(Metrics *metrics, const char *name, const char *labels, const char *help);

@@ -143,6 +143,7 @@ static void drain(Service *service)
     LOG(LOG_INFO, "draining", log_int("drain_ms", service->options.common->drain_ms));
     service->phase = PHASE_DRAINING;
     start_deadline(service);
+    metrics_freeze(service->metrics);
     if (service->spec->stop != NULL) {
         service->spec->stop(service->state);
     } else {

@@ -27,10 +27,17 @@ static bool only_reads(Scope scope)
     return name.len > end.len && str_eq(str_slice(name, name.len - end.len, name.len), end);
 }
 
+// Its handlers know what the path does not say, the ground and the sequences, and note it before
+// they do it.
+static bool notes_itself(Scope scope)
+{
+    return scope == SCOPE_CONTENT_REVEAL || scope == SCOPE_DEAD_RESEND;
+}
+
 static bool is_reveal(const ApiAct *act)
 {
-    return act->reveals || act->scope == SCOPE_CONTENT_REVEAL ||
-           act->scope == SCOPE_RECIPIENTS_REVEAL || act->scope == SCOPE_SUPPRESSIONS_EXPORT;
+    return act->reveals || act->scope == SCOPE_RECIPIENTS_REVEAL ||
+           act->scope == SCOPE_SUPPRESSIONS_EXPORT;
 }
 
 static bool is_data(Scope scope)
@@ -42,6 +49,9 @@ static bool is_data(Scope scope)
 bool api_audit_wants(const ApiAct *act, AuditKind *ret_kind)
 {
     bool reads = str_eq(act->method, STR("GET")) || str_eq(act->method, STR("HEAD"));
+    if (notes_itself(act->scope)) {
+        return false;
+    }
     if (is_reveal(act)) {
         *ret_kind = AUDIT_READ;
         return true;

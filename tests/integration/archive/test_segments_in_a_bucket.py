@@ -210,8 +210,11 @@ def test_the_log_in_a_real_bucket():
         send(pipeline, 5)
         wait_stored(pipeline)
         assert_whole(pipeline, lambda key: bucket.get(f"p/{key}"))
-        counted = {f"p/{key}" for (key,) in pipeline.postgres.query("SELECT key FROM archive.segments WHERE key LIKE 'log/%'")}
-        assert set(bucket.keys(LOG)) == counted, "an object that no row names, or a row without one"
+
+        def counted():
+            return {f"p/{key}" for (key,) in pipeline.postgres.query("SELECT key FROM archive.segments WHERE key LIKE 'log/%'")}
+        # An object is there a moment before its row.
+        wait_until(lambda: set(bucket.keys(LOG)) == counted(), 20, "a row for each object, and an object for each row")
     finally:
         pipeline.client.close()
         pipeline.stop()

@@ -143,6 +143,16 @@ static void functions_are_read_at_print_time(void **state)
            "stentor_c_total +Inf\n");
 }
 
+static void a_frozen_function_is_not_asked_again(void **state)
+{
+    Metrics *m = *state;
+    double gauge = 1;
+    metrics_gauge_fn(m, "stentor_g", "", "G.", read_number, &gauge);
+    metrics_freeze(m);
+    gauge = 2;
+    expect_text(m, "# HELP stentor_g G.\n# TYPE stentor_g gauge\nstentor_g 1\n");
+}
+
 static void label_values_are_escaped(void **state)
 {
     (void)state;
@@ -208,6 +218,7 @@ int main(void)
         TEST(a_name_has_one_head_and_its_series_together),
         TEST(a_histogram_is_cumulative),
         TEST(functions_are_read_at_print_time),
+        TEST(a_frozen_function_is_not_asked_again),
         TEST(label_values_are_escaped),
         TEST(a_full_buffer_is_reported),
         TEST(programs_are_given_values_and_quantiles_of_what_is_new),
