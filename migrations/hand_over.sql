@@ -12,7 +12,7 @@ DO $$
 DECLARE
     new_owner constant name := coalesce(nullif(current_setting('stentor.new_owner', true), ''), 'stentor_owner');
     spaces constant text[] := string_to_array(coalesce(nullif(current_setting('stentor.schemas', true), ''),
-        'stentor,keys,ingest,dispatcher,digest_flusher,archive,archive_drop,archive_restore,archiver,people,order_saga,feed,erasure,webhooks,gateway,archiver_old,archiver_rebuild'), ',');
+        'stentor,keys,ingest,dispatcher,digest_flusher,archive,archive_drop,archive_restore,archiver,people,order_saga,feed,erasure,webhooks,gateway,find,archiver_old,archiver_rebuild'), ',');
     former constant oid[] := ARRAY(SELECT oid FROM pg_roles WHERE rolsuper
                                    UNION SELECT relowner FROM pg_class WHERE oid = to_regclass('stentor.migrations'));
     thing record;

@@ -153,11 +153,12 @@ static void check_role(Doctor *doctor, PGconn *conn)
 static void check_owner(Doctor *doctor, PGconn *conn)
 {
     PGresult *res = PQexec(
-        conn, "SELECT count(*), min(p.oid::regproc::text) FROM pg_proc p"
-              " JOIN pg_roles r ON r.oid = p.proowner AND r.rolsuper"
-              " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.prosecdef AND n.nspname IN"
-              " ('stentor', 'keys', 'ingest', 'dispatcher', 'digest_flusher', 'archive', "
-              "'archiver', 'people', 'order_saga', 'feed', 'erasure', 'webhooks', 'find')");
+        conn,
+        "SELECT count(*), min(p.oid::regproc::text) FROM pg_proc p"
+        " JOIN pg_roles r ON r.oid = p.proowner AND r.rolsuper"
+        " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE p.prosecdef AND n.nspname IN"
+        " ('stentor', 'keys', 'ingest', 'dispatcher', 'digest_flusher', 'archive', "
+        "'archiver', 'people', 'order_saga', 'feed', 'erasure', 'webhooks', 'gateway', 'find')");
     bool known = PQresultStatus(res) == PGRES_TUPLES_OK;
     bool ok = known && strcmp(PQgetvalue(res, 0, 0), "0") == 0;
     doctor_say(
