@@ -71,7 +71,7 @@ bool file_append(const char *path, Buf *out, Error *err)
 
 // ---- putting ----
 
-enum { PATH_SIZE = 1024, SAME_MAX = 256 * 1024 };
+enum { PATH_SIZE = 1024 };
 
 static bool fail(const char *what, const char *path, Error *err)
 {
@@ -83,8 +83,7 @@ static bool has_text(const char *path, Str text)
     Arena *arena = arena_new(0);
     Str there = STR_EMPTY;
     Error ignored;
-    bool same = text.len <= SAME_MAX && file_read(path, SAME_MAX, arena, &there, &ignored) &&
-                str_eq(there, text);
+    bool same = file_read(path, text.len, arena, &there, &ignored) && str_eq(there, text);
     arena_free(arena);
     return same;
 }

@@ -43,7 +43,7 @@ const Command commands[] = {
     {"init servers", "", 0, 0, "folder= timeout= replicas= bytes-scale-percent= skip-roles reset-passwords json",
      "set up Postgres and NATS as the folder describes: database, roles, passwords, schemas, streams, operator key\n"
      "  Safe to repeat." INIT_FOLDER_HELP INIT_SERVERS_HELP, cmd_init_servers, NULL},
-    {"init secrets", "", 0, 0, "folder= namespace=", "print the folder as Secrets of Kubernetes: ... | kubectl apply -f -"
+    {"init secrets", "", 0, 0, "folder= namespace=", "print the folder as Secrets of Kubernetes: ... | kubectl apply --server-side -f -"
      INIT_FOLDER_HELP "\n  --namespace NAME              of the Secrets", cmd_init_secrets, NULL},
     {"subscriber create", "NAME", 1, 1, "tenant= folder= json",
      "give a program that reads a tenant's statuses a NATS user of its own, in the folder of init; prints its password\n"

@@ -9,7 +9,7 @@
 #include "common/base/file.h"
 #include "common/bus/topology/nats_rights.h"
 
-enum { INIT_FILE_MAX = 256 * 1024 };
+enum { INIT_FILE_MAX = 1024 * 1024 }; // as much as a Secret of Kubernetes takes
 
 // clang-format off
 static const InitService services[] = {

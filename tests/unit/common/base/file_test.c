@@ -127,6 +127,19 @@ static void what_is_there_stays_unless_it_is_to_be_replaced(void **state)
     check_file(s, STR("made"), 0600);
 }
 
+static void a_long_text_that_is_there_is_not_written_again(void **state)
+{
+    enum { LONG = 600 * 1024 };
+    const Scene *s = *state;
+    char *bytes = arena_alloc(s->arena, LONG);
+    memset(bytes, 'x', LONG);
+    assert_int_equal(put(s, str_of(bytes, LONG), 0600, true), FILE_WRITTEN);
+    assert_int_equal(put(s, str_of(bytes, LONG), 0600, true), FILE_PRESENT);
+    assert_int_equal(put(s, str_of(bytes, LONG - 1), 0600, true), FILE_WRITTEN); // it begins so
+    assert_int_equal(put(s, STR_EMPTY, 0600, true), FILE_WRITTEN);
+    assert_int_equal(put(s, STR_EMPTY, 0600, true), FILE_PRESENT);
+}
+
 static void a_file_that_cannot_be_put_is_named(void **state)
 {
     const Scene *s = *state;
@@ -151,6 +164,8 @@ int main(void)
             what_is_no_file_is_refused_with_its_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             what_is_there_stays_unless_it_is_to_be_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_long_text_that_is_there_is_not_written_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_that_cannot_be_put_is_named, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
