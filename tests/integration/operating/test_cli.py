@@ -99,7 +99,7 @@ WRONG = [
     (["recipient", "get"], "no recipient is named"),
     (["apikey", "create", "--expires", "1970-01-01T00:00:00Z"], "is not in the future"),
     (["master-key", "add", "--kind", "epoch"], "--kind 'epoch': expected master or hash"),
-    (["rebuild", "inbox"], "'inbox' is not a projection: expected one of history, people, clock, feed, saga, outbox"),
+    (["rebuild", "inbox"], "'inbox' is not a projection: expected one of history, people, clock, feed, find, saga, outbox"),
 ]
 
 
@@ -514,12 +514,13 @@ def test_doctor_has_a_line_for_each_projection(pipeline):
     pipeline.status(pipeline.send(to="lines@example.com"), wait="sent")
     wait_until(lambda: all(check["result"] == "ok" for check in projections(pipeline).values()), 20, "all at work")
     reported = projections(pipeline)
-    assert sorted(reported) == ["digests", "feed", "history", "people"]
+    assert sorted(reported) == ["digests", "feed", "find", "history", "people"]
     assert reported["feed"]["text"].endswith(", folding")
     for name in ("digests", "people"):
         last = pipeline.postgres.query("SELECT max(sequence) FROM people.positions")[0][0]
         assert reported[name]["text"] == f"0 events behind, at PEOPLE {last}, folding"
     assert ", STATUS " in reported["history"]["text"]
+    assert ", at STATUS " in reported["find"]["text"] and reported["find"]["text"].endswith(", folding")
 
 
 def test_doctor_names_what_does_not_fold(pipeline):

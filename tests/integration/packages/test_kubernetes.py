@@ -133,7 +133,7 @@ def test_the_ingress_has_the_routes_of_nginx():
     paths = _of_kind("Ingress")[0]["spec"]["rules"][0]["http"]["paths"]
     there = {each["path"]: each["backend"]["service"]["name"] for each in paths}
     assert there == {"/v1/notifications": "ingest", "/v1/batches": "ingest", "/v1/inbound": "webhook-receiver", "/v1/opt-out": "webhook-receiver",
-                     "/v1/click": "webhook-receiver", "/v1/open": "webhook-receiver", "/v1": "gateway", "/inbox": "gateway"}
+                     "/v1/click": "webhook-receiver", "/v1/open": "webhook-receiver", "/v1": "gateway", "/inbox": "gateway", "/console": "gateway"}
     assert all(path.rsplit("/", 1)[-1] in conf for path in there)
     services = {each["metadata"]["name"]: each["spec"]["ports"][0]["name"] for each in _of_kind("Service")}
     assert all(services[each["backend"]["service"]["name"]] == each["backend"]["service"]["port"]["name"] for each in paths)

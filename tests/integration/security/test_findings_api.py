@@ -212,7 +212,8 @@ def test_finding_11_a_key_expires(pipeline):
 @pytest.mark.parametrize("words,says", [
     (["create", "--scopes", "send,fly"], "'fly' is not a scope"),
     (["create", "--scopes", ""], "'' is not a scope"),
-    (["create", "--scopes", "sent"], "--scopes takes one or more of send,read,manage,admin,operator,notifications:send,"),
+    (["create", "--scopes", "sent"], "--scopes takes one or more of send,read,manage,admin,owner,"
+     "developer,template-writer,support,viewer,operator,notifications:send,"),
     (["create", "--expires", "yesterday"], "--expires is 'yesterday'"),
     (["create", "--expires", "2001-01-01T00:00:00Z"], "is not in the future"),
     (["create", "--tenant", "Not One"], "not a tenant id"),
