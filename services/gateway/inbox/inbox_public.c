@@ -627,7 +627,7 @@ bool inbox_public_admit(InboxPublic *inbox, HttpRequest *http)
     }
     http->admitted = visit;
     if (is_preferences(visit)) {
-        return inbox_preferences_admit(inbox, http);
+        return inbox_preferences_admit(inbox, http) && check_query(visit);
     }
     return check_method(visit) && check_query(visit);
 }
