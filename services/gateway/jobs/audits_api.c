@@ -23,7 +23,7 @@ typedef struct AuditCall {
 static const DbStatement MAKE = {"job_make",
     "INSERT INTO gateway.jobs (id, tenant_id, kind, parameters, asked_by) SELECT $1::text, $2::text, 'audit', $3::jsonb, $4::text"
     " WHERE (SELECT count(*) FROM gateway.jobs WHERE tenant_id = $2::text AND state IN ('waiting', 'running')) < $5::int4"
-    " ON CONFLICT (id) DO NOTHING"};
+    " ON CONFLICT (id) DO NOTHING RETURNING 1"};
 static const DbStatement SHOW = {"job_show",
     "SELECT state, parameters->>'from', parameters->>'to', parameters->>'asked', asked_by, created_at, started_at, finished_at, tries, error, result::text"
     " FROM gateway.jobs WHERE id = $1::text AND tenant_id = $2::text AND kind = 'audit'"};
@@ -77,6 +77,19 @@ static json_t *job_json(const char *id, const PGresult *rows)
     return object;
 }
 
+// As it was when it was made: what a repeat is answered, too.
+static json_t *new_job_json(const char *id, const PGresult *rows)
+{
+    static const char *const later[] = {"started_at", "finished_at", "error", "result"};
+    json_t *object = job_json(id, rows);
+    (void)json_object_set_new(object, "state", json_string("waiting"));
+    (void)json_object_set_new(object, "tries", json_integer(0));
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+        (void)json_object_set_new(object, later[i], json_null());
+    }
+    return object;
+}
+
 static void add_show(DbTxn *txn, const ApiCall *call, const char *id)
 {
     DbParams *p = db_txn_add(txn, &SHOW, NULL);
@@ -111,9 +124,12 @@ static void on_made(void *ctx, DbTxn *txn, const Error *err)
         return;
     }
     job_runner_soon(audit->api->runner);
+    if (db_rows(db_txn_result(txn, 0)) == 0) {
+        http_response_header(call->http, "Idempotent-Replayed", STR("true"));
+    }
     const char *path = arena_printf(call->http->arena, "/v1/ops/audits/%s", audit->id);
     http_response_header(call->http, "Location", str_from(path));
-    api_answer_json(call, 202, job_json(audit->id, rows));
+    api_answer_json(call, 202, new_job_json(audit->id, rows));
 }
 
 static bool read_body(AuditCall *audit)
