@@ -10,6 +10,7 @@ from tests.harness.processes import PATIENCE, SERVICES, wait_until
 
 OPTIONS = {"STENTOR_WEBHOOK_ADDRESSES": "loopback", "STENTOR_WEBHOOK_LADDER": "1"}
 UNTIL_S = 20
+ALL_SCOPES = "owner,ops:read"  # that a tenant's key can have
 TOMORROW = "$tomorrow"  # in x-try: a time, because an example's own will have passed one day
 INAPP = {"key": "parcel", "channel": "inapp", "locales": [{"locale": "en", "title": "Your order", "text": "It is on its way", "data": {"url": "/o/17"}}]}
 
@@ -24,7 +25,7 @@ class Tryout:
         self.answers = {}  # operation id: Answer
         self.examples = {}  # operation id: Example
         self.sent = {}  # operation id: the last request
-        made = pipeline.cli("apikey", "create", "--name", "all", "--scopes", "admin,keys:manage", "--json")
+        made = pipeline.cli("apikey", "create", "--name", "all", "--scopes", ALL_SCOPES, "--json")
         self.key = json.loads(made)["key"]
         wait_until(lambda: self.plain("GET", "/v1/api-keys").status == 200 and self.plain("GET", "/v1/batches").status == 200, 20, "the key reaching both")
         self.prepare()
@@ -36,10 +37,12 @@ class Tryout:
         return openapi.call(self.pipeline.api_port, method, path, json.dumps(body).encode() if body is not None else None, found)
 
     def prepare(self):
-        """An item in the inbox of user-17, and a notification that waits for its time."""
+        """An item in the inbox of user-17, who has a record, and a notification that waits for its time."""
         assert self.plain("POST", "/v1/templates", INAPP).status == 201
         item = {"to": "user-17", "channel": "inapp", "template": "parcel"}
         wait_until(lambda: self.plain("POST", "/v1/notifications", item).status == 202, 20, "the template reaching ingest")
+        person = {"identity_type": "user", "identity_id": "user-17", "addresses": [{"channel": "inapp", "address": "user-17"}]}
+        assert self.plain("POST", "/v1/recipients", person).status == 201
         later = {"to": "eve@example.com", "template": "welcome", "variables": {"name": "Eve"}, "scheduled_for": in_a_day()}
         assert self.plain("POST", "/v1/notifications", later).status == 202
 
