@@ -163,7 +163,7 @@ static void services_publish_nothing_else(void **state)
     assert_refused("stentor-order-saga", "ntf.deferred.retry.acme");
     assert_refused("stentor-ingest", "ntf.inbound.sendgrid");
     assert_refused("stentor-ingest", "aud.acme.erasure");
-    assert_refused("stentor-ingest", "aud.platform.read");
+    assert_refused("stentor-ingest", "aud.platform.hold");
     assert_refused("stentor-ingest", "$JS.API.STREAM.MSG.DELETE.STATUS");
     assert_refused("stentor-dispatcher", "ntf.rendered.normal.acme");
     assert_refused("stentor-renderer", "ntf.request.normal.acme");
