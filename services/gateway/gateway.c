@@ -367,6 +367,7 @@ static void build_operating(Gateway *g)
     g->audits = (AuditsApi){service_pool(g->service), g->jobs};
     audits_api_add(&g->api, &g->audits);
 }
+
 // Their entry itself says what the key has made: a repeat needs no second place for a secret.
 static const char *const OWN_KEYS[] = {
     "/v1/subscriptions", "/v1/subscriptions/{}/rotate-secret", NULL};
