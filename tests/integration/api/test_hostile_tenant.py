@@ -24,6 +24,7 @@ OF_THE_ANSWER = re.compile(rb'req_[0-9A-Z]{26}|"(?:from|to|last_used_at)":(?:nul
 MOVING = [one.id for one in OPERATIONS if one.found["tags"] == ["operating"]] + ["listAuditLog"]
 MANY = 10_000
 LARGE = 5 * 1024 * 1024
+QUIET_S = 2  # a cancelled mail is counted a second after its answer
 
 
 class Scene:
@@ -66,15 +67,18 @@ class Scene:
         return found
 
     def settled(self):
-        """The same when nothing goes on any more: deliveries have failed, totals are counted."""
+        """The same when nothing goes on any more: deliveries have failed, what was cancelled is in history, totals are counted."""
         seen = [self.seen_by_victim()]
+        since = [time.monotonic()]
 
         def same():
             seen.append(self.seen_by_victim())
-            return seen[-1] == seen[-2]
+            if seen[-1] != seen[-2]:
+                since[0] = time.monotonic()
+            return time.monotonic() - since[0] > QUIET_S
 
         try:
-            wait_until(same, 5, "the reads being the same twice")
+            wait_until(same, 10, "the reads staying the same")
         except AssertionError as error:
             changed = {name: (raw[:300], seen[-1][name][:300]) for name, raw in seen[-2].items() if raw != seen[-1][name]}
             raise AssertionError(f"these change for ever: {changed}") from error
