@@ -4,154 +4,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "common/api/api.h"
-#include "common/api/guards/idempotency.h"
-#include "common/base/log.h"
-#include "common/config/channel_health.h"
-#include "common/configured/configured.h"
-#include "common/render/public_url.h"
-#include "common/service/http_rows.h"
-#include "common/service/storage_rows.h"
-#include "services/gateway/access/access_api.h"
-#include "services/gateway/assets/assets_api.h"
-#include "services/gateway/assets/assets_public.h"
-#include "services/gateway/attachments/attachments_api.h"
-#include "services/gateway/deadletters/dead_letters_api.h"
-#include "services/gateway/figures/figures_api.h"
-#include "services/gateway/find/find_api.h"
-#include "services/gateway/find/find_projector.h"
-#include "services/gateway/inbox/feed_projector.h"
-#include "services/gateway/inbox/inbox_duties.h"
-#include "services/gateway/inbox/inbox_keys_api.h"
-#include "services/gateway/inbox/inbox_public.h"
-#include "services/gateway/inbox/inbox_tokens.h"
-#include "services/gateway/jobs/audits_api.h"
-#include "services/gateway/live/live_api.h"
-#include "services/gateway/notifications/notification_api.h"
-#include "services/gateway/openapi/openapi_api.h"
-#include "services/gateway/orders/orders_api.h"
-#include "services/gateway/preferences/preferences_public.h"
-#include "services/gateway/recipients/recipients_api.h"
-#include "services/gateway/replies/replies_api.h"
-#include "services/gateway/replies/reply_releases.h"
-#include "services/gateway/scheduled/scheduled_api.h"
-#include "services/gateway/subscriptions/subscriptions_api.h"
-#include "services/gateway/suppressions/link_revocations_api.h"
-#include "services/gateway/suppressions/suppressions_api.h"
-#include "services/gateway/suppressions/suppressions_list.h"
-#include "services/gateway/templates/templates_api.h"
-#include "services/gateway/tenants/api_keys_api.h"
-#include "services/gateway/tenants/inbound_keys_api.h"
-#include "services/gateway/tenants/mail_domains_api.h"
-#include "services/gateway/tenants/tenant_api.h"
-#include "services/gateway/tenants/tenant_events.h"
-#include "services/gateway/triggers/resolvers_api.h"
-#include "services/gateway/triggers/triggers_api.h"
-#include "services/gateway/vendors/vendors_api.h"
-#include "services/gateway/web/web_files.h"
-#include "services/gateway/why/why_api.h"
+#include "services/gateway/gateway_state.h"
 
 enum {
     TICK_MS = 500, // lists that take too long are ended
     DRAIN_TICK_MS = 20,
 };
-
-typedef struct GatewayOptions {
-    const char *bind;
-    int64_t port;
-    int64_t body_max;
-    const char *attachment_places;
-    int64_t preview_cpu_ms;
-    int64_t attachment_max;
-    const char *channels;
-    const char *tenant_members;
-    const char *public_url;
-    const char *webhook_addresses;
-    const char *webhook_dns;
-    const char *inbox_origins;
-    bool inbox_demo;
-    int64_t tenant_requests;
-    int64_t key_requests;
-    const char *console_url;
-    ConsoleTimes console;
-    int64_t key_lease_ms;
-    StorageOptions storage;
-    HttpLimits limits;
-    FindOptions find;
-} GatewayOptions;
-
-// Stopping goes through these in order; each begins when the one before has ended.
-typedef enum Phase {
-    PHASE_RUNNING,
-    PHASE_DRAINING, // no new connections; what was asked is answered
-    PHASE_FREEING,  // handles close
-    PHASE_STOPPED,
-} Phase;
-
-typedef struct Gateway {
-    Service *service;
-    ApiMetrics metrics;
-    Configured configured;
-    Keyring *keyring;
-    PeopleWait *wait;
-    HttpServer *server;
-    Api api;
-    Allowance allowance;
-    Idempotency idempotency;
-    TemplatesApi templates;
-    SuppressionsApi suppressions;
-    LinkRevocationsApi link_revocations;
-    AuditLog *audit;
-    TriggersApi triggers;
-    ResolversApi resolvers;
-    RecipientsApi people;
-    NotificationApi notifications;
-    WhyApi why;
-    ScheduledApi scheduled;
-    TenantApi *tenants;
-    TenantEvents *tenant_events;
-    ApiKeysApi *api_keys;
-    KeyUsage *key_usage;
-    AccessApi access;
-    InboundKeysApi inbound_keys;
-    RepliesApi replies;
-    ReplyReleases *reply_releases;
-    MailDomainsApi *mail_domains;
-    VendorsApi vendors;
-    SubscriptionsApi subscriptions;
-    Assets *assets;
-    AssetObjects *objects;
-    AssetsApi assets_api;
-    AttachmentsApi attachments;
-    AttachmentPlaces *places;
-    AssetsPublic assets_public;
-    LinkRevocations *revoked;
-    PreferencesPublic preferences;
-    FeedProjector *feed;
-    FindStore find_store;
-    FindContext find_context;
-    OrdersApi orders;
-    FindProjector *find; // NULL: no search index
-    InboxDuties *duties;
-    InboxTokens inbox_tokens;
-    InboxPublic inbox;
-    InboxOrigins inbox_origins;
-    InboxKeys *inbox_keys;
-    InboxKeysApi inbox_keys_api;
-    WebFiles web;
-    PeopleWait *inbox_wait;
-    DeadLettersApi dead_letters;
-    Live *live;
-    FiguresApi figures;
-    JobRunner *jobs;
-    AuditsApi audits;
-    Arena *arena; // of the process
-    Str public_url;
-    Str console_origin; // a part of the options, which live as long as the process
-    uv_timer_t tick;
-    Phase phase;
-    int closing; // parts that are not stopped, then not freed yet
-} Gateway;
 
 // clang-format off
 static const Option OPTIONS[] = {
@@ -253,7 +111,7 @@ static void on_entry_taken(void *ctx, Str kind, Str tenant, Str key, const BusMe
 
 // Postgres holds recipients and notifications: while it is away they answer 503 and everything else
 // goes on.
-static const char *unready(void *ctx)
+const char *gateway_unready(void *ctx)
 {
     const Gateway *g = ctx;
     return configured_unready(&g->configured);
@@ -261,7 +119,7 @@ static const char *unready(void *ctx)
 
 static bool is_ready(void *state, Buf *reason)
 {
-    const char *why = unready(state);
+    const char *why = gateway_unready(state);
     return why == NULL || (buf_cstr(reason, why) && false);
 }
 
@@ -335,138 +193,6 @@ static void begin_stop(void *state)
 
 // ---- life ----
 
-static void build_files(Gateway *g, const GatewayOptions *o)
-{
-    g->assets_api = (AssetsApi){service_bus(g->service), g->assets, g->objects, g->public_url};
-    assets_api_add(&g->api, &g->assets_api);
-    g->attachments = (AttachmentsApi){
-        .objects = g->objects,
-        .master = service_master_key(g->service),
-        .places = g->places,
-        .bytes_max = o->attachment_max,
-    };
-    attachments_api_add(&g->api, &g->attachments);
-    assets_public_init(&g->assets_public, g->objects, g->assets, service_metrics(g->service));
-}
-
-static void build_operating(Gateway *g)
-{
-    g->dead_letters = (DeadLettersApi){
-        .bus = service_bus(g->service),
-        .pool = service_pool(g->service),
-        .audit = g->audit,
-        .master = service_master_key(g->service),
-        .suppressions = g->configured.suppressions,
-    };
-    dead_letters_api_add(&g->api, &g->dead_letters);
-    g->figures = (FiguresApi){service_pool(g->service), g->configured.catalog};
-    figures_api_add(&g->api, &g->figures);
-    g->jobs = job_runner_new(&(JobRunnerOptions){
-        service_loop(g->service), service_pool(g->service), service_database_url(g->service),
-        service_nats(g->service)});
-    g->audits = (AuditsApi){service_pool(g->service), g->jobs};
-    audits_api_add(&g->api, &g->audits);
-}
-
-// Their entry itself says what the key has made: a repeat needs no second place for a secret.
-static const char *const OWN_KEYS[] = {
-    "/v1/subscriptions", "/v1/subscriptions/{}/rotate-secret", NULL};
-
-static void build_routes(Gateway *g, const GatewayOptions *o, ChannelSet delivered)
-{
-    Bus *bus = service_bus(g->service);
-    g->api = (Api){
-        .auth = g->configured.auth,
-        .catalog = g->configured.catalog,
-        .metrics = &g->metrics,
-        .unready = unready,
-        .unready_ctx = g,
-        .usage = g->key_usage,
-        .allowance = &g->allowance,
-        .sessions = {service_pool(g->service), g->console_origin},
-        .idempotency = &g->idempotency,
-    };
-    g->idempotency = (Idempotency){
-        .pool = service_pool(g->service),
-        .master = service_master_key(g->service),
-        .own = OWN_KEYS,
-        .lease_ms = o->key_lease_ms,
-    };
-    allowance_init(&g->allowance, o->tenant_requests, o->key_requests);
-    g->access.console.times = o->console;
-    page_keys_derive(service_master_key(g->service), &g->api.page_keys);
-    api_audit_init(&g->api.audit, g->audit, service_master_key(g->service), "stentor-gateway");
-    g->people =
-        (RecipientsApi){bus, service_pool(g->service), g->keyring, g->wait, g->configured.catalog};
-    recipients_api_add(&g->api, &g->people);
-    g->notifications.pools = (NotificationPools){service_pool(g->service), g->find_store.history};
-    notification_api_add(&g->api, &g->notifications);
-    why_api_init(
-        &g->why, &(WhyOptions){
-                     .bus = bus,
-                     .pools = g->notifications.pools,
-                     .master = service_master_key(g->service),
-                     .catalog = g->configured.catalog,
-                     .suppressions = g->configured.suppressions,
-                     .waits = g->notifications.waits,
-                     .keyring = g->keyring,
-                     .audit = g->audit,
-                 });
-    g->notifications.why = &g->why.reader;
-    why_api_add(&g->api, &g->why);
-    g->scheduled = (ScheduledApi){service_pool(g->service)};
-    scheduled_api_add(&g->api, &g->scheduled);
-    g->templates = (TemplatesApi){
-        .bus = bus,
-        .catalog = g->configured.catalog,
-        .assets = g->assets,
-        .public_url = g->public_url,
-        .preview_cpu_us = o->preview_cpu_ms * 1000,
-        .delivered = delivered,
-        .routes = g->configured.routes,
-    };
-    templates_api_add(&g->api, &g->templates);
-    g->suppressions = (SuppressionsApi){
-        .bus = bus,
-        .audit = g->audit,
-        .hash_keys = master_hash_keys(service_master_key(g->service)),
-        .known = g->configured.suppressions,
-    };
-    suppressions_api_add(&g->api, &g->suppressions);
-    g->link_revocations = (LinkRevocationsApi){bus, g->suppressions.hash_keys};
-    link_revocations_api_add(&g->api, &g->link_revocations);
-    const Configured *known = &g->configured;
-    g->triggers = (TriggersApi){bus,       known->triggers, known->catalog, known->resolvers,
-                                delivered, known->routes};
-    triggers_api_add(&g->api, &g->triggers);
-    g->resolvers = (ResolversApi){bus, known->resolvers, known->triggers};
-    resolvers_api_add(&g->api, &g->resolvers);
-    g->tenants = tenant_api_new(bus);
-    tenant_api_add(&g->api, g->tenants);
-    g->api_keys = api_keys_api_new(
-        bus, g->configured.auth, g->configured.catalog,
-        &(KeyLastUse){service_pool(g->service), g->key_usage});
-    api_keys_api_add(&g->api, g->api_keys);
-    g->inbound_keys = (InboundKeysApi){bus, service_master_key(g->service)};
-    inbound_keys_api_add(&g->api, &g->inbound_keys);
-    g->replies = (RepliesApi){bus, service_master_key(g->service), service_pool(g->service)};
-    replies_api_add(&g->api, &g->replies);
-    g->mail_domains = mail_domains_api_new(bus);
-    mail_domains_api_add(&g->api, g->mail_domains);
-    vendors_api_add(&g->api, &g->vendors);
-    subscriptions_api_add(&g->api, &g->subscriptions);
-    access_api_add(&g->api, &g->access, bus);
-    g->find_context = (FindContext){
-        &g->find_store, service_master_key(g->service), g->notifications.waits,
-        service_pool(g->service)};
-    find_api_add(&g->api, &g->find_context);
-    g->orders = (OrdersApi){g->find_store.history, &g->find_context};
-    orders_api_add(&g->api, &g->orders);
-    build_files(g, o);
-    openapi_api_add(&g->api);
-    build_operating(g);
-}
-
 static void build_preferences(Gateway *g)
 {
     g->preferences = (PreferencesPublic){
@@ -474,7 +200,7 @@ static void build_preferences(Gateway *g)
             {service_bus(g->service), service_pool(g->service), g->keyring, g->wait, g->audit,
              g->configured.suppressions},
         .revoked = g->revoked,
-        .unready = unready,
+        .unready = gateway_unready,
         .unready_ctx = g,
     };
     preferences_public_init(
@@ -528,7 +254,7 @@ static void build_inbox(Gateway *g)
         .keys = g->inbox_keys,
         .wait = g->inbox_wait,
         .streams = live_inbox(g->live),
-        .unready = unready,
+        .unready = gateway_unready,
         .unready_ctx = g,
     };
     inbox_public_init(&g->inbox, metrics);
@@ -730,7 +456,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     build_parts(g, &members);
     build_find(g, o);
     build_preferences(g);
-    build_routes(g, o, delivered);
+    gateway_routes_build(g, o, delivered);
     build_inbox(g);
     g->web = (WebFiles){.demo = o->inbox_demo};
     g->tick.data = g;
