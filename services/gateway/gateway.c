@@ -318,11 +318,11 @@ static bool admit(void *ctx, HttpRequest *request)
         request->route = "/v1/inbox";
         return inbox_public_admit(&g->inbox, request);
     }
-    if (web_is_path(request->path)) {
-        return web_files_admit(request);
-    }
     if (console_is_path(request->path)) {
         return console_public_admit(&g->access.console, request);
+    }
+    if (web_is_path(request->path)) {
+        return web_files_admit(request);
     }
     return asset_is_path(request->path) ? assets_public_admit(request)
                                         : api_admit(&g->api, request);

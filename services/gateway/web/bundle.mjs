@@ -23,7 +23,7 @@ fs.rmSync(out, { recursive: true, force: true });
 for (const page of pages) {
   const [source, url] = page.split("=");
   const home = path.dirname(source);
-  const assets = `${path.posix.dirname(url)}/assets`;
+  const assets = `${url.replace(/\/[^/]*$/, "")}/assets`;
   const html = fs.readFileSync(source, "utf8");
   const entries = [...html.matchAll(/ (?:src|href)="\.\/([^"]+\.(?:js|css))"/g)].map((found) => found[1]);
   const { metafile } = esbuild.buildSync({
@@ -37,7 +37,7 @@ for (const page of pages) {
     if (entryPoint) made = made.replace(`"./${path.relative(home, path.resolve(out, "..", entryPoint))}"`, `"${name}"`);
   }
   if (/ (?:src|href)="\.\//.test(made)) throw new Error(`${source}: a name was not replaced`);
-  const file = path.join(out, `${url}.html`);
+  const file = path.join(out, url.endsWith("/") ? `${url}index.html` : `${url}.html`);
   fs.mkdirSync(path.dirname(file), { recursive: true });
   fs.writeFileSync(file, made);
   add(url, file, "WEB_PAGE");

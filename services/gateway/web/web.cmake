@@ -8,6 +8,7 @@ set(inbox strings.js style.js session.js element.js inbox.js preferences.js inde
 find_program(STENTOR_GZIP gzip REQUIRED)
 
 set(rows "/inbox/stentor-inbox.js|${made}/stentor-inbox.js|text/javascript; charset=utf-8|WEB_MODULE\n")
+string(APPEND rows "/console/preview|${web}/console/preview.html|text/html; charset=utf-8|WEB_FRAME\n")
 file(CONFIGURE OUTPUT ${made}/hand.rows CONTENT "${rows}" @ONLY)
 set(lists ${made}/hand.rows)
 list(TRANSFORM inbox PREPEND ${web}/inbox/)
@@ -38,13 +39,14 @@ else()
 endif()
 
 if(STENTOR_WEB_BUNDLES)
-    file(GLOB_RECURSE bundled CONFIGURE_DEPENDS ${web}/demo/*)
+    file(GLOB_RECURSE bundled CONFIGURE_DEPENDS ${web}/demo/* ${web}/console/*)
     add_custom_command(OUTPUT ${made}/bundle.rows DEPENDS ${bundled} ${web}/bundle.mjs ${made}/npm-${lock} VERBATIM
         COMMAND ${STENTOR_NODE} ${web}/bundle.mjs ${made} ${web}/demo/demo.html=/inbox/demo
+            ${web}/console/console.html=/console/
         COMMENT "Bundling the gateway's pages")
     list(APPEND lists ${made}/bundle.rows)
 endif()
-add_custom_command(OUTPUT ${made}/web_table.c DEPENDS ${lists} ${made}/stentor-inbox.js ${web}/pack.cmake VERBATIM
+add_custom_command(OUTPUT ${made}/web_table.c DEPENDS ${lists} ${made}/stentor-inbox.js ${web}/console/preview.html ${web}/pack.cmake VERBATIM
     COMMAND ${CMAKE_COMMAND} "-DLISTS=${lists}" -DMADE=${made} -DGZIP=${STENTOR_GZIP} -P ${web}/pack.cmake
     COMMENT "Packing the gateway's web files")
 # Symbols of an assembler's line are not for link-time optimisation.

@@ -3,17 +3,24 @@
 
 #define DEMO "/inbox/demo"
 #define DEMO_ASSETS "/inbox/assets/"
+#define CONSOLE "/console/"
 
-// Scripts and styles of this origin; what is asked for too. A page is in no frame and sends no
-// form.
+// Scripts, styles and frames of this origin; what is asked for too. A page is in no frame and sends
+// no form.
 #define PAGE_POLICY                                                                                \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "  \
-    "'self'; "                                                                                     \
+    "'self'; frame-src 'self'; "                                                                   \
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// A document within the frame has this policy too: styles of its own, images that it carries, and
+// nothing else. Only a page of this origin frames it.
+#define FRAME_POLICY                                                                               \
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "              \
+    "form-action 'none'; frame-ancestors 'self'"
 
 bool web_is_path(Str path)
 {
-    return str_starts(path, STR("/inbox/"));
+    return str_starts(path, STR("/inbox/")) || str_starts(path, STR(CONSOLE)) ||
+           str_eq(path, STR("/console"));
 }
 
 static bool is_demo(Str path)
@@ -23,6 +30,7 @@ static bool is_demo(Str path)
 
 const WebFile *web_find(const WebFiles *files, Str path)
 {
+    path = str_eq(path, STR("/console")) ? STR(CONSOLE) : path;
     for (size_t i = 0; i < web_table_count; i++) {
         if (str_eq(path, str_from(web_table[i].path))) {
             return files->demo || !is_demo(path) ? &web_table[i] : NULL;
@@ -89,6 +97,7 @@ static const char *cache_of(WebKind kind)
     case WEB_HASHED:
         return "public, max-age=31536000, immutable";
     case WEB_PAGE:
+    case WEB_FRAME:
         break;
     }
     return "no-cache";
@@ -106,8 +115,9 @@ static void add_headers(HttpRequest *http, const WebFile *file, WebCoding coding
     if (module) {
         http_response_header(http, "Access-Control-Allow-Origin", STR("*"));
     }
-    if (file->kind == WEB_PAGE) {
-        http_response_header(http, "Content-Security-Policy", STR(PAGE_POLICY));
+    if (file->kind == WEB_PAGE || file->kind == WEB_FRAME) {
+        Str policy = file->kind == WEB_PAGE ? STR(PAGE_POLICY) : STR(FRAME_POLICY);
+        http_response_header(http, "Content-Security-Policy", policy);
         http_response_header(http, "Referrer-Policy", STR("no-referrer"));
     }
     if (coding != WEB_PLAIN) {
@@ -166,6 +176,11 @@ void web_files_handle(const WebFiles *files, HttpRequest *http)
             http, 404, "not-found", "Not found", NULL,
             "the demo page is shown where STENTOR_GATEWAY_INBOX_DEMO is on and the gateway was "
             "built with Node.js");
+    } else if (str_eq(http->path, STR(CONSOLE))) {
+        http_problem(
+            http, 404, "not-found", "Not found", NULL,
+            "this gateway was built without Node.js and has no console; its API has all that the "
+            "console shows");
     } else {
         http_problem(
             http, 404, "not-found", "Not found", NULL,

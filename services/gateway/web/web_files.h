@@ -11,6 +11,7 @@ typedef enum WebKind {
     WEB_MODULE, // of a name that stays: for pages of every origin; asked for again after 5 minutes
     WEB_HASHED, // its name has its hash: kept for ever, for pages of this origin
     WEB_PAGE,   // asked for each time; scripts and styles of this origin alone, in no frame
+    WEB_FRAME,  // asked for each time; shows what a stranger wrote: runs and loads nothing
 } WebKind;
 
 typedef struct WebFile {
@@ -28,7 +29,7 @@ typedef struct WebFiles {
     bool demo; // the demo page is shown
 } WebFiles;
 
-bool web_is_path(Str path); // everything below /inbox/
+bool web_is_path(Str path); // everything below /inbox/ and /console/
 // NULL: there is none, or it is not shown.
 const WebFile *web_find(const WebFiles *files, Str path);
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Content of a template or a mail. Two frames: /console/preview, whose policy lets nothing load, and in it a sandbox, in which nothing runs and
+// which has no origin; so what the content asks for is refused, and it cannot reach the console.
+
+import { html, useEffect, useRef } from "../html.js";
+
+export function Preview({ title, content, text, width, height = 480 }) {
+  const frame = useRef();
+  const put = () => {
+    const inner = frame.current?.contentDocument?.querySelector("iframe");
+    if (!inner) return;
+    inner.title = title;
+    inner.srcdoc = content ?? "";
+  };
+  useEffect(put, [content]);
+  if (text !== undefined) return html`<pre class="plain" tabindex="0" dir="auto">${text}</pre>`;
+  return html`<iframe class="preview" ref=${frame} src="/console/preview" title=${title} onLoad=${put}
+    style=${{ inlineSize: width ? `${width}px` : "100%", blockSize: `${height}px` }}></iframe>`;
+}
