@@ -8,7 +8,7 @@ import { Trouble } from "./notices.js";
 export function Field({ label, value = "", set, choices, lines, hint, wrong, type = "text", ...rest }) {
   const id = useId();
   const about = [hint && `${id}-hint`, wrong && `${id}-wrong`].filter(Boolean).join(" ") || undefined;
-  const common = { id, value, "aria-describedby": about, "aria-invalid": wrong ? "true" : undefined, onInput: (event) => set(event.target.value), ...rest };
+  const common = { id, value, "aria-describedby": about, "aria-invalid": wrong ? "true" : undefined, [choices ? "onChange" : "onInput"]: (event) => set(event.target.value), ...rest };
   const options = choices?.map((choice) => (typeof choice === "string" ? { value: choice, label: choice || "any" } : choice));
   return html`<div class="field">
     <label for=${id}>${label}</label>

@@ -123,7 +123,7 @@ function Statuses({ route }) {
   return html`<section aria-labelledby="statuses"><h2 id="statuses">Statuses as they come</h2>
     <div class="filters">
       <${Field} label="Status" value=${status} set=${(value) => set({ status: value })} choices=${STATUSES} />
-      <${Field} label="Channel" value=${channel} set=${(value) => set({ channel: value })} choices=${["", "email", "sms", "push", "inapp", "chat", "whatsapp", "voice", "webhook"]} />
+      <${Field} label="Channel" value=${channel} set=${(value) => set({ channel: value })} choices=${["", "email", "sms", "push", "inapp", "whatsapp", "voice", "webhook"]} />
       <div><button type="button" aria-pressed=${held ? "true" : "false"} onClick=${hold}>${held ? `Go on (${number(missed)} came meanwhile)` : "Hold"}</button></div>
     </div>
     ${typeof state === "object" && html`<${Trouble} of=${state} />`}
