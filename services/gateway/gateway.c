@@ -61,6 +61,7 @@ static const Option OPTIONS[] = {
     {"STENTOR_CONSOLE_IDLE_S", OPTION_INT, offsetof(GatewayOptions, console.idle_s),
      "3600", 60, 2592000, false,
      "seconds without a call after which it ends"},
+    OIDC_ROWS(GatewayOptions),
     {"STENTOR_GATEWAY_INBOX_ORIGINS", OPTION_TEXT, offsetof(GatewayOptions, inbox_origins),
      "", 0, 0, false,
      "origins of web pages that may call /v1/inbox: https://app.example,https://shop.example, or *; empty: the API's own"},
@@ -142,7 +143,7 @@ static void advance_stop(Gateway *g)
     // A connection from before the stop may still bring its last request.
     if (g->phase == PHASE_DRAINING && g->closing == 0 && http_server_idle(g->server)) {
         g->phase = PHASE_FREEING;
-        g->closing = 8;
+        g->closing = 9;
         find_store_close(&g->find_store, on_part_closed, g);
         people_wait_free(g->inbox_wait, on_part_closed, g);
         asset_objects_close(g->objects, on_part_closed, g);
@@ -151,6 +152,7 @@ static void advance_stop(Gateway *g)
         configured_stop(&g->configured, on_part_closed, g);
         http_server_free(g->server, on_part_closed, g);
         dns_free(g->subscriptions.target.dns, on_part_closed, g);
+        oidc_free(g->access.console.oidc, on_part_closed, g);
     }
     if (g->phase == PHASE_FREEING && g->closing == 0 && g->suppressions.reading == 0 &&
         g->dead_letters.scans.count == 0 && g->why.scans.open == 0 && access_api_idle(&g->access)) {
@@ -364,7 +366,7 @@ static void on_objects_closed(void *ctx)
     asset_objects_free(ctx);
 }
 
-static void on_dns_closed(void *ctx)
+static void on_nothing_left(void *ctx)
 {
     (void)ctx;
 }
@@ -381,6 +383,15 @@ static bool open_target(
     return target->dns != NULL || error_wrap(err, "STENTOR_WEBHOOK_DNS");
 }
 
+// How people get to the console.
+static bool open_signing_in(Gateway *g, const GatewayOptions *o, Error *err)
+{
+    return sessions_origin(o->console_url, &g->console_origin, err) &&
+           oidc_new(
+               service_loop(g->service), &o->oidc, service_master_key(g->service),
+               g->console_origin, &g->access.console.oidc, err);
+}
+
 static bool open_parts(Gateway *g, const GatewayOptions *o, Error *err)
 {
     uv_loop_t *loop = service_loop(g->service);
@@ -394,8 +405,7 @@ static bool open_parts(Gateway *g, const GatewayOptions *o, Error *err)
         .handler = handle,
         .ctx = g,
     };
-    if (!public_url_read(o->public_url, g->arena, &g->public_url, err) ||
-        !sessions_origin(o->console_url, &g->console_origin, err)) {
+    if (!public_url_read(o->public_url, g->arena, &g->public_url, err)) {
         return false;
     }
     if (!inbox_origins_parse(str_from(o->inbox_origins), &g->inbox_origins, err)) {
@@ -423,9 +433,13 @@ static bool open_server(Gateway *g, const GatewayOptions *o, Error *err)
     if (!open_target(target, o, service_loop(g->service), err)) {
         return false;
     }
-    bool ok = open_parts(g, o, err);
+    bool signing = open_signing_in(g, o, err);
+    bool ok = signing && open_parts(g, o, err);
     if (!ok) {
-        dns_free(target->dns, on_dns_closed, NULL);
+        dns_free(target->dns, on_nothing_left, NULL);
+    }
+    if (!ok && signing) {
+        oidc_free(g->access.console.oidc, on_nothing_left, NULL);
     }
     return ok;
 }

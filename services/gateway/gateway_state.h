@@ -12,6 +12,7 @@
 #include "common/service/http_rows.h"
 #include "common/service/storage_rows.h"
 #include "services/gateway/access/access_api.h"
+#include "services/gateway/access/oidc/oidc_public.h"
 #include "services/gateway/assets/assets_api.h"
 #include "services/gateway/assets/assets_public.h"
 #include "services/gateway/attachments/attachments_api.h"
@@ -68,6 +69,7 @@ typedef struct GatewayOptions {
     int64_t key_requests;
     const char *console_url;
     ConsoleTimes console;
+    OidcOptions oidc;
     int64_t key_lease_ms;
     StorageOptions storage;
     HttpLimits limits;

@@ -17,6 +17,12 @@ static const DbStatement USE = {"gateway_login_use",
     " SELECT $2::bytea, $3::text, user_name, role, tenants, made_by, $4::int4, now() + make_interval(secs => $5::int4) FROM used"
     " RETURNING user_name, role"};
 // A state is kept as used for longer than its cookie lives.
+static const DbStatement SESSION = {"gateway_session_make",
+    "WITH fresh AS (INSERT INTO gateway.logins VALUES ($1::bytea, $6::text, '', '{}', $9::text, now() + interval '1 hour')"
+    "  ON CONFLICT DO NOTHING RETURNING user_name)"
+    " INSERT INTO gateway.sessions (token_hash, id, user_name, role, tenants, made_by, idle_seconds, expires_at)"
+    " SELECT $2::bytea, $3::text, user_name, $7::text, string_to_array($8::text, ','), $9::text, $4::int4,"
+    "  now() + make_interval(secs => $5::int4) FROM fresh RETURNING user_name, role"};
 static const DbStatement END = {"gateway_session_end", "DELETE FROM gateway.sessions WHERE token_hash = $1::bytea"};
 static const DbStatement LIST = {"gateway_sessions_list",
     "SELECT id, user_name, role, array_to_string(tenants, ','), made_by, made_at, seen_at, expires_at FROM gateway.sessions"
@@ -60,19 +66,41 @@ void console_add_login(DbTxn *txn, const uint8_t hash[SHA256_LEN], const Console
     db_i32(p, CONSOLE_LINK_S);
 }
 
+// The first five parameters of USE and SESSION.
+static DbParams *begin_session(
+    DbTxn *txn, const DbStatement *statement, const uint8_t used[SHA256_LEN],
+    const uint8_t secret[SHA256_LEN], const char *id, const ConsoleTimes *times, int *ret_index)
+{
+    (void)db_txn_add(txn, &SWEEP_LOGINS, NULL);
+    (void)db_txn_add(txn, &SWEEP_SESSIONS, NULL);
+    DbParams *p = db_txn_add(txn, statement, ret_index);
+    db_bytes(p, bytes_of(used));
+    db_bytes(p, bytes_of(secret));
+    db_text(p, str_from(id));
+    db_i32(p, (int32_t)times->idle_s);
+    db_i32(p, (int32_t)times->session_s);
+    return p;
+}
+
 int console_add_use(
     DbTxn *txn, const uint8_t link[SHA256_LEN], const uint8_t secret[SHA256_LEN], const char *id,
     const ConsoleTimes *times)
 {
     int index = 0;
-    (void)db_txn_add(txn, &SWEEP_LOGINS, NULL);
-    (void)db_txn_add(txn, &SWEEP_SESSIONS, NULL);
-    DbParams *p = db_txn_add(txn, &USE, &index);
-    db_bytes(p, bytes_of(link));
-    db_bytes(p, bytes_of(secret));
-    db_text(p, str_from(id));
-    db_i32(p, (int32_t)times->idle_s);
-    db_i32(p, (int32_t)times->session_s);
+    (void)begin_session(txn, &USE, link, secret, id, times, &index);
+    return index;
+}
+
+int console_add_session(
+    DbTxn *txn, const uint8_t state[SHA256_LEN], const uint8_t secret[SHA256_LEN], const char *id,
+    const ConsoleUser *user, const ConsoleTimes *times)
+{
+    int index = 0;
+    DbParams *p = begin_session(txn, &SESSION, state, secret, id, times, &index);
+    db_text(p, user->name);
+    db_text(p, user->role);
+    db_text(p, user->tenants);
+    db_text(p, user->made_by);
     return index;
 }
 

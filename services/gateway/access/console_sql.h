@@ -29,6 +29,10 @@ typedef struct ConsoleTimes {
 int console_add_use(
     DbTxn *txn, const uint8_t link[SHA256_LEN], const uint8_t secret[SHA256_LEN], const char *id,
     const ConsoleTimes *times);
+// A session without a link. Its state is used up: no row where it was used before.
+int console_add_session(
+    DbTxn *txn, const uint8_t state[SHA256_LEN], const uint8_t secret[SHA256_LEN], const char *id,
+    const ConsoleUser *user, const ConsoleTimes *times);
 void console_add_end(DbTxn *txn, const uint8_t secret[SHA256_LEN]);
 // Rows: id, user_name, role, tenants, made_by, made_at, seen_at, expires_at, behind `after`. Of a
 // tenant; of platform all.
