@@ -7,6 +7,7 @@ import http.server
 import json
 import re
 import shutil
+import ssl
 import subprocess
 import threading
 import time
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from tests.harness.processes import Process, free_port
+from tests.harness.vendor_doubles.server import certificates
 
 HERE = Path(__file__).resolve().parent
 
@@ -132,10 +134,11 @@ def as_jwk(key, kid):
 
 class Rogue:
     """A provider that answers what a test has set: `answers` by path, as (status, bytes) or a function of the request's form that returns it;
-    `hang`: seconds before each answer. It takes its client's secret in the form only. Codes are not checked."""
+    `hang`: seconds before each answer. It takes its client's secret in the form only. Codes are not checked. Over TLS with a folder, in which
+    `authority` is the file of who has signed its certificate."""
 
-    def __init__(self):
-        self.port = free_port()
+    def __init__(self, folder=None):
+        self.port, self.scheme = free_port(), "https" if folder else "http"
         self.key, self.kid = rsa.generate_private_key(65537, 2048), "k1"
         self.claims, self.header, self.hang = {}, {}, 0
         self.asked, self.forms = [], []
@@ -155,11 +158,17 @@ class Rogue:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self.server.daemon_threads = True
+        if folder:
+            self.authority, chain, key = certificates(folder)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(chain, key)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+            self.server.handle_error = lambda *words: None  # who does not trust it ends the handshake
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     @property
     def issuer(self):
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def answer(self, handler, form):
         self.asked.append(handler.path)

@@ -24,10 +24,11 @@ PEOPLE = {
 
 
 @contextlib.contextmanager
-def gateway(pipeline, instance, issuer, port=None, url=None):
+def gateway(pipeline, instance, issuer, port=None, url=None, **options):
     port = port or free_port()
     running = pipeline.service("gateway", instance, STENTOR_GATEWAY_PORT=port, STENTOR_CONSOLE_URL=url or f"http://127.0.0.1:{port}",
-                               STENTOR_OIDC_ISSUER=issuer, STENTOR_OIDC_CLIENT_ID="console", STENTOR_OIDC_CLIENT_SECRET="s:cret/+&", STENTOR_OIDC_ROLES=ROLES).start()
+                               STENTOR_OIDC_ISSUER=issuer, STENTOR_OIDC_CLIENT_ID="console", STENTOR_OIDC_CLIENT_SECRET="s:cret/+&", STENTOR_OIDC_ROLES=ROLES,
+                               **options).start()
     running.url = f"http://127.0.0.1:{port}"
     try:
         yield running
@@ -314,6 +315,18 @@ def test_new_keys_are_fetched_when_a_token_names_one(astray, rogue):
     rogue.key, rogue.kid = rsa.generate_private_key(65537, 2048), "k2"
     wait_until(lambda: callback(astray, rogue)[0] == 303, 20, "a login by the new key")
     assert rogue.asked.count("/.well-known/openid-configuration") < 20, "the document is kept"
+
+
+def test_a_provider_of_an_authority_that_is_not_trusted_is_not_asked(pipeline, tmp_path):
+    rogue = Rogue(tmp_path)
+    try:
+        with gateway(pipeline, "tls", rogue.issuer) as running:
+            status, slug, detail = refused(Person().ask(f"{running.url}/console/oidc"))
+            assert (status, slug) == (503, "provider-unavailable") and "the gateway's log" in detail and rogue.asked == []
+        with gateway(pipeline, "tls", rogue.issuer, STENTOR_OIDC_CA_FILE=rogue.authority) as running:
+            assert callback(running.url, rogue)[0] == 303
+    finally:
+        rogue.close()
 
 
 def test_settings_that_cannot_work_end_the_gateway_with_their_names(pipeline):
