@@ -4,16 +4,17 @@
 
 import { html, useEffect, useRef } from "../html.js";
 
-export function Preview({ title, content, text, width, height = 480 }) {
+// width in pixels, else all there is. dark: as a reader who prefers dark would see it.
+export function Preview({ title, content, width, height = 480, dark = false }) {
   const frame = useRef();
   const put = () => {
     const inner = frame.current?.contentDocument?.querySelector("iframe");
     if (!inner) return;
     inner.title = title;
+    inner.style.colorScheme = dark ? "dark" : "light";
     inner.srcdoc = content ?? "";
   };
-  useEffect(put, [content]);
-  if (text !== undefined) return html`<pre class="plain" tabindex="0" dir="auto">${text}</pre>`;
+  useEffect(put, [content, dark]);
   return html`<iframe class="preview" ref=${frame} src="/console/preview" title=${title} onLoad=${put}
     style=${{ inlineSize: width ? `${width}px` : "100%", blockSize: `${height}px` }}></iframe>`;
 }
