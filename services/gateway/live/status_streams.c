@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/api/callers/stream_caller.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/map.h"
@@ -18,7 +19,6 @@ enum {
     TICK_MS = 1000,
     IDLE_TICKS = 10,  // without a stream, before nothing is heard any more
     PLACE_TICKS = 60, // between two events that say to a quiet client where it stands
-    SHOWN_ID_SIZE = 64,
 };
 
 typedef enum StreamPhase {
@@ -40,8 +40,8 @@ typedef struct StatusStream {
     CatchUpClient missed; // position 0: it is new here
     uint64_t last;        // sequence that it was given
     char tenant[TENANT_SIZE];
-    char key_id[SHOWN_ID_SIZE];
-    bool operates; // its key may see a tenant that is suspended
+    StreamCaller caller;
+    bool operates; // it may see a tenant that is suspended
     TenantStreams *of_tenant;
     struct StatusStream *previous, *next; // of the tenant
 } StatusStream;
@@ -256,7 +256,7 @@ static void handle_status(ApiCall *call)
     s->missed = (CatchUpClient){.owner = s, .filter = &s->filter, .position = last};
     s->operates = call->operates;
     memcpy(s->tenant, call->tenant, TENANT_SIZE);
-    (void)str_to_c(str_slice(call->key_id, 0, SHOWN_ID_SIZE - 1), s->key_id, SHOWN_ID_SIZE);
+    stream_caller_init(&s->caller, call, clock_now_us());
     s->http = http_stream_begin(call->http, on_stream_ended, s);
     if (s->http == NULL) {
         free(s);
@@ -349,19 +349,6 @@ static void on_hub_lost(void *ctx)
 
 // ---- time ----
 
-// A key may be revoked, and a tenant suspended, while its stream is open.
-static void check_caller(StatusStream *s)
-{
-    const StatusStreamsOptions *o = &s->all->options;
-    TenantStanding standing = catalog_standing(o->catalog, str_from(s->tenant));
-    bool stands = s->operates || standing == STANDING_ACTIVE || standing == STANDING_UNKNOWN;
-    if (!auth_holds(o->auth, str_from(s->key_id), SCOPE_NOTIFICATIONS_READ, clock_now_us())) {
-        end_stream(s, "key");
-    } else if (!stands) {
-        end_stream(s, "tenant");
-    }
-}
-
 // For a client whose filter fits little: where it comes back to.
 static void say_place(StatusStream *s)
 {
@@ -371,6 +358,23 @@ static void say_place(StatusStream *s)
         s->last = position;
         (void)snprintf(text, sizeof text, "id: %" PRIu64 "\n\n", position);
         (void)http_stream_write(s->http, str_from(text));
+    }
+}
+
+// A key may be revoked, a session end and a tenant be suspended, while its stream is open.
+static void check_caller(StatusStream *s)
+{
+    const StatusStreamsOptions *o = &s->all->options;
+    TenantStanding standing = catalog_standing(o->catalog, str_from(s->tenant));
+    bool stands = s->operates || standing == STANDING_ACTIVE || standing == STANDING_UNKNOWN;
+    StreamStanding caller = stream_caller_stands(&s->caller, o->auth, clock_now_us());
+    if (caller == STREAM_OVER) {
+        end_stream(s, "key");
+    } else if (caller == STREAM_AGAIN) {
+        say_place(s);
+        http_stream_close(s->http);
+    } else if (!stands) {
+        end_stream(s, "tenant");
     }
 }
 

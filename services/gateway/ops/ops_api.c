@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/api/callers/stream_caller.h"
 #include "common/base/clock.h"
 #include "common/bus/jetstream/listen.h"
 #include "common/http/stream.h"
@@ -15,7 +16,6 @@ enum {
     STREAMS_MAX = 200, // of the pipeline
     TICK_MS = 1000,
     PATIENCE_MS = 5000,
-    SHOWN_ID_SIZE = 64,
 };
 
 #define HEARD_SUBJECT "live.process.*.*"
@@ -23,7 +23,7 @@ enum {
 typedef struct PipelineStream {
     OpsApi *ops;
     HttpStream *http;
-    char key_id[SHOWN_ID_SIZE];
+    StreamCaller caller;
     struct PipelineStream *next;
 } PipelineStream;
 
@@ -163,7 +163,7 @@ static void handle_stream(ApiCall *call)
     }
     PipelineStream *s = xcalloc(1, sizeof *s);
     s->ops = ops;
-    (void)str_to_c(str_slice(call->key_id, 0, SHOWN_ID_SIZE - 1), s->key_id, SHOWN_ID_SIZE);
+    stream_caller_init(&s->caller, call, clock_now_us());
     s->http = http_stream_begin(call->http, on_stream_ended, s);
     if (s->http == NULL) {
         free(s);
@@ -177,11 +177,14 @@ static void handle_stream(ApiCall *call)
 
 // ---- time ----
 
-static void check_keys(OpsApi *ops)
+static void check_callers(OpsApi *ops)
 {
     for (PipelineStream *s = ops->streams; s != NULL; s = s->next) {
-        if (!auth_holds(ops->auth, str_from(s->key_id), SCOPE_OPS_READ, clock_now_us())) {
+        StreamStanding standing = stream_caller_stands(&s->caller, ops->auth, clock_now_us());
+        if (standing == STREAM_OVER) {
             (void)http_stream_write(s->http, STR("event: end\ndata: {\"reason\":\"key\"}\n\n"));
+        }
+        if (standing != STREAM_STANDS) {
             http_stream_close(s->http);
         }
     }
@@ -205,7 +208,7 @@ static void on_tick(uv_timer_t *timer)
 {
     OpsApi *ops = timer->data;
     ops_processes_forget(ops->processes, clock_now_us());
-    check_keys(ops);
+    check_callers(ops);
     give_up_late(ops, uv_now(timer->loop));
     if (ops->streams != NULL) {
         ops_poller_want(ops->poller);

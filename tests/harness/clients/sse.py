@@ -54,7 +54,7 @@ class Parser:
 
 
 class EventStream:
-    """One stream, read by a thread. events: all that came so far. It ends with the answer; `reopen` comes back as a browser does."""
+    """One stream, read by a thread; key None: without a key. events: all that came so far. It ends with the answer; `reopen` comes back as a browser does."""
 
     def __init__(self, port, path, key, headers=None, last_id=None):
         self.port, self.path, self.key, self.headers = port, path, key, headers or {}
@@ -64,7 +64,7 @@ class EventStream:
         self._open()
 
     def _open(self):
-        sent = {"Authorization": f"Bearer {self.key}", "Accept": "text/event-stream", **self.headers}
+        sent = {**({"Authorization": f"Bearer {self.key}"} if self.key else {}), "Accept": "text/event-stream", **self.headers}
         if self.parser.last_id:
             sent["Last-Event-ID"] = self.parser.last_id
         self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)

@@ -6,7 +6,9 @@ import urllib.parse
 
 import pytest
 
+from tests.harness.clients.sse import EventStream
 from tests.harness.pipeline import TENANT
+from tests.harness.processes import wait_until
 from tests.integration.access.test_audit_log import log
 from tests.integration.access.test_keys import make
 from tests.integration.security.test_operator_key import ask, kind
@@ -143,6 +145,17 @@ def test_sessions_are_listed_revoked_signed_out_and_end_by_themselves(pipeline, 
     path = link(pipeline, "--name", "late", tenant=TENANT)
     pipeline.postgres.query("UPDATE gateway.logins SET expires_at = now() WHERE user_name = 'late'")
     assert browse(pipeline, "GET", path)[0] == 403
+
+
+def test_a_persons_streams_go_on_though_no_key_is_theirs(pipeline, operator):
+    who = {"Cookie": operator, "Stentor-Tenant": TENANT}
+    statuses, picture = (EventStream(pipeline.api_port, path, None, who) for path in ("/v1/live/status", "/v1/live/pipeline"))
+    wait_until(lambda: len(picture.named("pipeline")) >= 4, 30, "more than two seconds of the pipeline")  # who is there is asked each second
+    sent = pipeline.send()
+    wait_until(lambda: any(event.json["data"]["id"] == sent for event in statuses.named("status")), 20, "its status")
+    for stream in (statuses, picture):
+        assert not stream.named("end") and not stream.ended.is_set(), stream.events
+        stream.close()
 
 
 def test_behind_https_the_cookie_is_the_hosts_alone_and_plain_http_is_for_the_machine_itself(pipeline):

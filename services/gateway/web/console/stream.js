@@ -4,6 +4,7 @@
 import { ask } from "./api.js";
 
 const SILENCE_MS = 45_000; // three comments that did not come
+const ENDED_MS = 10_000;   // a stream that lasted so long was ended by the server, which asks who is there now and then
 const RETRY_MS = [1_000, 2_000, 5_000, 15_000];
 
 // "id: 7\nevent: x\ndata: {}" to {id, event, data}.
@@ -57,13 +58,17 @@ export function follow(path, query, hear, state) {
   };
   (async () => {
     while (!signal.aborted) {
+      const since = performance.now();
+      let ended = true;
       try {
         await listen(path, { query, signal, headers: last && { "Last-Event-ID": last } }, take);
       } catch (error) {
         if (signal.aborted) return;
         if ([400, 401, 403, 404, 422].includes(error.status)) return state(error);
+        ended = false;
       }
       if (signal.aborted) return;
+      if (ended && performance.now() - since > ENDED_MS) continue;
       state("lost");
       const wait = RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)];
       await new Promise((resolve) => setTimeout(resolve, wait * (0.75 + Math.random() / 2)));

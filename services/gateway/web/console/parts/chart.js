@@ -25,7 +25,7 @@ export function Chart({ label, times, series, height = 140 }) {
         axes: [{ ...axis }, { ...axis, size: 56 }],
       }, latest.current, box.current);
     });
-    const resize = new ResizeObserver(() => plot.current?.setSize({ width: box.current.clientWidth, height }));
+    const resize = new ResizeObserver(() => box.current && plot.current?.setSize({ width: box.current.clientWidth, height }));
     resize.observe(box.current);
     return () => { gone = true; resize.disconnect(); plot.current?.destroy(); plot.current = undefined; };
   }, [series.map((each) => each.label).join()]);
