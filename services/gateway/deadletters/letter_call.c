@@ -17,7 +17,9 @@ ResendRules dead_letters_rules(const ApiCall *call)
 
 const char *dead_letters_actor(const ApiCall *call)
 {
-    return arena_printf(call->http->arena, "API key " STR_FMT, STR_ARG(call->key_id));
+    return call->person
+               ? call->actor
+               : arena_printf(call->http->arena, "API key " STR_FMT, STR_ARG(call->key_id));
 }
 
 void dead_letters_answer_busy(ApiCall *call)

@@ -214,7 +214,10 @@ static void post_audit(ApiCall *call)
     db_text(p, str_from(call->tenant));
     db_text(p, api_json_canonical(parameters, call->http->arena));
     db_text(
-        p, str_from(arena_printf(call->http->arena, "API key " STR_FMT, STR_ARG(call->key_id))));
+        p, str_from(
+               call->person
+                   ? call->actor
+                   : arena_printf(call->http->arena, "API key " STR_FMT, STR_ARG(call->key_id))));
     db_i32(p, JOBS_OPEN_MAX);
     json_decref(parameters);
     add_show(txn, call, audit->id);

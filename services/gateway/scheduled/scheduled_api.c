@@ -325,7 +325,9 @@ static void post_cancel(ApiCall *base)
     db_text(p, call->id);
     add_work_ids(p, call->id);
     db_text(
-        p, str_from(arena_printf(base->http->arena, "by API key " STR_FMT, STR_ARG(base->key_id))));
+        p, str_from(arena_printf(
+               base->http->arena, "by %s" STR_FMT, base->person ? "" : "API key ",
+               STR_ARG(base->key_id))));
     db_txn_submit(txn, on_cancelled, call);
 }
 

@@ -81,7 +81,7 @@ static void note(Call *call)
         .kind = AUDIT_READ,
         .tenant = base->tenant,
         .action = "content.shown",
-        .actor = arena_printf(arena, "key " STR_FMT, STR_ARG(base->key_id)),
+        .actor = base->actor,
         .target = id,
         .notification_id = id,
         .ground = arena_cstr(arena, http_query(base->http, "ground")),
