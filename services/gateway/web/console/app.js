@@ -11,6 +11,7 @@ import { useDisplay } from "./display.js";
 // Without its scope a screen is not offered.
 const SCREENS = [
   { id: "live", title: "Live", scope: "notifications:read", load: () => import("./screens/live.js") },
+  { id: "find", title: "Find", scope: "notifications:read", load: () => import("./screens/find.js") },
   { id: "templates", title: "Templates", scope: "templates:read", load: () => import("./screens/templates.js") },
 ];
 

@@ -29,7 +29,7 @@ export function useAnswer(path, query, { every } = {}) {
   return { ...answer, again };
 }
 
-// A list: {rows, next, problem, waiting, more, again}; `more` asks for the page behind.
+// A list: {rows, next, about, problem, waiting, more, again}; `more` asks for the page behind, `about` is what the last page says beside its rows.
 export function usePages(path, query, { limit = 100 } = {}) {
   const [list, setList] = useState({ rows: [], waiting: path !== undefined });
   const [round, setRound] = useState(0);
@@ -41,7 +41,7 @@ export function usePages(path, query, { limit = 100 } = {}) {
     asking.current = leaving;
     setList((before) => (cursor ? { ...before, problem: undefined, waiting: true } : { of: whole, rows: before.of === whole ? before.rows : [], waiting: true }));
     get(address(path, { ...query, limit, cursor }), undefined, { signal: leaving.signal }).then(
-      ({ data, next }) => setList((before) => ({ of: whole, rows: cursor ? before.rows.concat(data) : data, next, waiting: false })),
+      ({ data, next, ...about }) => setList((before) => ({ of: whole, rows: cursor ? before.rows.concat(data) : data, next, about, waiting: false })),
       (problem) => leaving.signal.aborted || setList((before) => ({ ...before, problem, waiting: false })));
   }, [whole]);
   useEffect(() => {

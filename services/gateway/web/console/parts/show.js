@@ -6,15 +6,17 @@ import { html } from "../html.js";
 // Colour and sign by what a state means for the recipient; the word is always there.
 const TONES = {
   good: ["sent", "delivered", "opened", "clicked", "read", "done", "ready", "active", "completed", "good", "same", "yes"],
-  wait: ["accepted", "queued", "scheduled", "rendered", "deferred", "waiting", "running", "paused", "draft", "uploading", "few", "not-ready", "ready_to_start"],
-  warn: ["suppressed", "unknown", "cancelled", "expired", "warn", "unsubscribed", "deprecated", "archived", "differs"],
-  bad: ["failed", "bounced", "complained", "down", "over", "dead", "no", "error"],
+  wait: ["accepted", "queued", "scheduled", "rendered", "deferred", "waiting", "rendering", "sending", "rejected_retryable", "running", "paused", "draft", "uploading", "few", "not-ready", "ready_to_start"],
+  warn: ["suppressed", "unknown", "cancelled", "expired", "warn", "unsubscribed", "deprecated", "archived", "differs", "superseded", "timeout", "revoked"],
+  bad: ["failed", "bounced", "complained", "down", "over", "dead", "no", "error", "rejected_terminal", "bounce", "complaint"],
 };
 const TONE = new Map(Object.entries(TONES).flatMap(([tone, names]) => names.map((name) => [name, tone])));
 const SIGN = { good: "●", wait: "◐", warn: "▲", bad: "■" };
 
+export const toneOf = (state) => TONE.get(state) ?? "none";
+
 export function Pill({ state }) {
-  const tone = TONE.get(state) ?? "none";
+  const tone = toneOf(state);
   return html`<span class="pill ${tone}"><span aria-hidden="true">${SIGN[tone] ?? "○"}</span> ${state}</span>`;
 }
 
