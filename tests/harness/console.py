@@ -36,6 +36,13 @@ class Console(Browser):
         self.find("h1", heading)
         return self
 
+    def run_until_shown(self, place, selector):
+        """Milliseconds from going there until the first such element is there."""
+        self.run("window.shown = 0; const began = performance.now(); location.hash = arguments[0]; (function look() {"
+                 " if (document.querySelector(arguments[0])) window.shown = performance.now() - began; else requestAnimationFrame(() => look(arguments[0])); })(arguments[1])",
+                 place, selector)
+        return self.until(lambda: self.run("return window.shown"), f"{selector} of {place}")
+
     def button(self, text):
         return self.find("button", text)
 

@@ -58,7 +58,20 @@ export async function ask(path, { method = "GET", query, body, headers, signal, 
   return answer;
 }
 
-export const get = (path, query, options) => ask(path, { query, ...options }).then((answer) => answer.json());
+const BUSY_MS = 2_000;
+const BUSY_TRIES = 8;
+
+// 503 `busy`, when as much of it as may be at once is under way: asked again in a moment, as the problem's page says.
+export async function get(path, query, options) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await ask(path, { query, ...options }).then((answer) => answer.json());
+    } catch (problem) {
+      if (problem.slug !== "busy" || tries === BUSY_TRIES) throw problem;
+      await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
+    }
+  }
+}
 
 // A write; its answer is JSON or, of 204, undefined. A key makes a POST safe to repeat.
 export async function send(method, path, body, options = {}) {

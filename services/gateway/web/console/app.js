@@ -12,6 +12,7 @@ import { useDisplay } from "./display.js";
 const SCREENS = [
   { id: "live", title: "Live", scope: "notifications:read", load: () => import("./screens/live.js") },
   { id: "find", title: "Find", scope: "notifications:read", load: () => import("./screens/find.js") },
+  { id: "dead", title: "Dead letters", scope: "dead:read", load: () => import("./screens/dead.js") },
   { id: "templates", title: "Templates", scope: "templates:read", load: () => import("./screens/templates.js") },
 ];
 

@@ -5,19 +5,20 @@ import { html } from "../html.js";
 
 // Colour and sign by what a state means for the recipient; the word is always there.
 const TONES = {
-  good: ["sent", "delivered", "opened", "clicked", "read", "done", "ready", "active", "completed", "good", "same", "yes"],
+  good: ["sent", "delivered", "opened", "clicked", "read", "done", "ready", "active", "completed", "good", "same", "yes", "safe"],
   wait: ["accepted", "queued", "scheduled", "rendered", "deferred", "waiting", "rendering", "sending", "rejected_retryable", "running", "paused", "draft", "uploading", "few", "not-ready", "ready_to_start"],
-  warn: ["suppressed", "unknown", "cancelled", "expired", "warn", "unsubscribed", "deprecated", "archived", "differs", "superseded", "timeout", "revoked"],
-  bad: ["failed", "bounced", "complained", "down", "over", "dead", "no", "error", "rejected_terminal", "bounce", "complaint"],
+  warn: ["suppressed", "unknown", "cancelled", "expired", "warn", "unsubscribed", "deprecated", "archived", "differs", "superseded", "timeout", "revoked", "may_double"],
+  bad: ["failed", "bounced", "complained", "down", "over", "dead", "no", "error", "rejected_terminal", "bounce", "complaint", "refused", "rejected"],
 };
 const TONE = new Map(Object.entries(TONES).flatMap(([tone, names]) => names.map((name) => [name, tone])));
 const SIGN = { good: "●", wait: "◐", warn: "▲", bad: "■" };
 
 export const toneOf = (state) => TONE.get(state) ?? "none";
 
-export function Pill({ state }) {
+// `label`: another word for the state.
+export function Pill({ state, label }) {
   const tone = toneOf(state);
-  return html`<span class="pill ${tone}"><span aria-hidden="true">${SIGN[tone] ?? "○"}</span> ${state}</span>`;
+  return html`<span class="pill ${tone}"><span aria-hidden="true">${SIGN[tone] ?? "○"}</span> ${label ?? state}</span>`;
 }
 
 const SECOND = { dateStyle: "medium", timeStyle: "medium" };
