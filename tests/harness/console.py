@@ -88,5 +88,6 @@ class Console(Browser):
             yield
         finally:
             self.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
-            assert self.errors() == []
+            said = self.errors()
+            assert said == [], said
             self.expected.remove("net::ERR_BLOCKED_BY_CLIENT")

@@ -279,7 +279,7 @@ def test_a_hundred_thousand_letters_are_a_scroll_away(pipeline, console):
         console.find("h1", "Live")
         took = console.run_until_shown("#/dead", "[aria-label='Dead letters'] tbody tr")
         print(f"the first letters of {MANY:,} are there after {took:.0f} ms")
-        assert took < 3_000
+        assert took < 10_000
         for _ in range(5):
             assert console.run("return document.querySelectorAll('[aria-label=\"Dead letters\"] tbody tr').length") < 150
             loaded = console.run("return document.querySelector('[aria-label=\"Dead letters\"]').scrollHeight")
