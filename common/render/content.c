@@ -434,6 +434,7 @@ static Writing begin_writing(
                 .tools = context->tools,
                 .meter = context->meter,
                 .assets = context->assets,
+                .as_written = context->as_written,
             },
         .draft = draft,
     };

@@ -72,6 +72,7 @@ typedef struct ContentContext {
     bool strict;
     TemplateMeter *meter;         // NULL: none; else of this notification alone
     const TemplateAssets *assets; // NULL: none
+    bool as_written;              // values show as their tags (template.h)
 } ContentContext;
 
 // Formats are those of `locale`, the content's own.

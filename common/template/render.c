@@ -353,6 +353,34 @@ static void put_text(Render *render, const Op *op)
     }
 }
 
+// "{{date due \"long\"}}", from `at` on.
+static Str tag_at(Str source, size_t at)
+{
+    size_t to = at;
+    char quote = '\0';
+    while (to < source.len &&
+           (quote != '\0' || !str_starts(str_slice(source, to, source.len), STR("}}")))) {
+        char c = source.ptr[to++];
+        if (quote != '\0') {
+            quote = c == quote ? '\0' : quote;
+        } else if (c == '"' || c == '\'') {
+            quote = c;
+        }
+    }
+    to += to + 2 < source.len && source.ptr[to + 2] == '}' ? 3 : 2; // {{{name}}}
+    return str_slice(source, at, to);
+}
+
+static bool print_tag(Render *render, const Op *op, Error *err)
+{
+    Value tag = {.kind = VALUE_TEXT, .text = tag_at(render->activation->program->source, op->at)};
+    bool in_json = op->escape == TEMPLATE_ESCAPE_JSON;
+    Print print = {.escape = in_json ? op->escape : TEMPLATE_ESCAPE_NONE, .out = render->out};
+    bool ok = value_print(&print, &tag, err);
+    render->steps += print.steps;
+    return ok;
+}
+
 static bool print(Render *render, const Op *op, Error *err)
 {
     Value value;
@@ -362,6 +390,9 @@ static bool print(Render *render, const Op *op, Error *err)
     if (render->indent != NULL && render->line_begins) {
         put_indent(render->out, render->indent);
         render->line_begins = false;
+    }
+    if (render->context->as_written) {
+        return print_tag(render, op, err);
     }
     Buf *out = render->out;
     Print print = {.escape = op->escape, .out = out};

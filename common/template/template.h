@@ -58,6 +58,8 @@ typedef struct TemplateContext {
     TemplateTools *tools;         // NULL: made for this render, which is slow when a helper is used
     TemplateMeter *meter;         // NULL: none
     const TemplateAssets *assets; // NULL: none, and `asset` is an error
+    bool as_written; // {{name}} prints itself in the place of its value: the rendering is shown
+                     // without what it was rendered with, and is not to be sent
 } TemplateContext;
 
 typedef struct Template Template;

@@ -13,6 +13,7 @@
 #include "common/config/config_mirror.h"
 #include "common/db/keyring.h"
 #include "common/events/sealed.h"
+#include "common/model/template_key.h"
 #include "common/replay/shadow/shadow_content.h"
 #include "common/session/key_file.h"
 #include "common/session/session.h"
@@ -114,7 +115,9 @@ static void take_message(Shadow *shadow, const BusMessage *message)
         shadow->tally->results[SHADOW_UNREADABLE]++;
         return;
     }
-    if (strcmp(request->template_, plan->key) != 0) {
+    bool is_other_channel =
+        plan->channel != CHANNEL_NONE && template_channel((int)request->channel) != plan->channel;
+    if (strcmp(request->template_, plan->key) != 0 || is_other_channel) {
         return;
     }
     if (plan->limit > 0 && shadow->taken == plan->limit) {
@@ -133,6 +136,9 @@ static void on_reader_messages(void *ctx, const BusMessage *messages, size_t cou
     shadow->count = 0;
     for (size_t i = 0; i < count && !shadow->read_all && !shadow->over; i++) {
         take_message(shadow, &messages[i]);
+    }
+    if (shadow->options->on_progress != NULL) {
+        shadow->options->on_progress(shadow->options->ctx, shadow->tally);
     }
     if (shadow->read_all && shadow->count == 0) {
         compare_batch(shadow, NULL);
@@ -232,7 +238,9 @@ static bool open_keys(Shadow *shadow, Error *err)
         return false;
     }
     DbPoolOptions options = {
-        .url = shadow->options->database_url, .application_name = "stentor-cli", .connections = 1};
+        .url = shadow->options->database_url,
+        .application_name = shadow->options->program,
+        .connections = 1};
     shadow->pool = db_pool_new(&shadow->session->loop, &options);
     shadow->keyring = keyring_new(shadow->pool, shadow->master, &(KeyringOptions){0});
     return true;

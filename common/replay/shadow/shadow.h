@@ -5,11 +5,19 @@
 // function (test_replay.py looks at the object files).
 #pragma once
 
+#include "common/model/enums.h"
 #include "common/replay/shadow/shadow_tally.h"
 #include "common/session/session.h"
 
 typedef struct ShadowPlan {
-    const char *key;    // of the template
+    const char *key; // of the template
+    // A stored version in the place of all others, whose it is and its channel; other channels'
+    // requests are passed over. NULL: html, subject, text in the place of each version's own.
+    const char *version;
+    const char *version_tenant;
+    Channel channel; // NONE: of all
+    // Groups are kept by part, and values show as their tags: no personal data is in them.
+    bool as_written;
     const char *locale; // NULL: each version's first
     const char *tenant; // NULL: all of them
     char *html;         // the new content; NULL: as they were
@@ -26,9 +34,13 @@ typedef struct ShadowOptions {
     const char *database_url;
     const char *master_key_file;
     const char *epoch_keys_dir; // "": none
+    const char *program;        // as Postgres shall see it
+    // After each batch; NULL: not asked for.
+    void (*on_progress)(void *ctx, const ShadowTally *tally);
+    void *ctx;
 } ShadowOptions;
 
 // Reads CONFIG, then the streams of requests, and counts into `tally`. false with ERROR_PERMANENT:
-// the new content are no template; with tally->no_version: no version is there to compare with.
+// the new content is no template; with tally->no_version: no version is there to compare with.
 bool shadow_run(
     const ShadowOptions *options, const ShadowPlan *plan, ShadowTally *tally, Error *err);

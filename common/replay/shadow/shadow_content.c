@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/codec/event.h"
+#include "common/model/template_key.h"
 #include "common/render/assets.h"
 #include "common/render/template_cache.h"
 #include "common/replay/shadow/diff.h"
@@ -22,6 +23,7 @@ struct ShadowContent {
     size_t versions; // of the template that were seen
     size_t replaced; // ... that got the new content
     Draft before, after;
+    Draft before_written, after_written;
     TemplateTools *tools;
     Buf diff;
 };
@@ -37,6 +39,8 @@ ShadowContent *shadow_content_new(const ShadowPlan *plan)
     content->suspended = map_new(NULL);
     draft_init(&content->before);
     draft_init(&content->after);
+    draft_init(&content->before_written);
+    draft_init(&content->after_written);
     content->tools = template_tools_new();
     buf_init(&content->diff, DIFF_BYTES_MAX);
     return content;
@@ -51,6 +55,8 @@ void shadow_content_free(ShadowContent *content)
     map_free(content->suspended);
     draft_done(&content->before);
     draft_done(&content->after);
+    draft_done(&content->before_written);
+    draft_done(&content->after_written);
     template_tools_free(content->tools);
     buf_done(&content->diff);
     free(content);
@@ -91,6 +97,35 @@ static bool put_changed(ShadowContent *content, Str tenant, Str key, Str payload
     return ok;
 }
 
+// Only that one, so that nothing else is found in its place. An entry of before 2026-11-23 has no
+// channel in its key.
+static bool put_candidate(ShadowContent *content, Str tenant, Str key, Str payload, Error *err)
+{
+    const ShadowPlan *plan = content->plan;
+    char placed[TEMPLATE_KEY_SIZE], unplaced[TEMPLATE_KEY_SIZE];
+    Str name = str_from(plan->key), version = str_from(plan->version);
+    bool is_it = str_eq(tenant, str_from(plan->version_tenant)) &&
+                 (str_eq(key, template_key_write(placed, name, plan->channel, version)) ||
+                  str_eq(key, template_key_write(unplaced, name, CHANNEL_NONE, version)));
+    content->versions++;
+    return !is_it || template_cache_put(content->changed, tenant, key, payload, 0, err);
+}
+
+static const CompiledVersion *changed_version(ShadowContent *content, const TemplateName *wanted)
+{
+    const ShadowPlan *plan = content->plan;
+    if (plan->version == NULL) {
+        return template_cache_get(content->changed, wanted);
+    }
+    const TemplateName candidate = {
+        .tenant = str_from(plan->version_tenant),
+        .key = str_from(plan->key),
+        .channel = plan->channel,
+        .version = str_from(plan->version),
+    };
+    return template_cache_get(content->changed, &candidate);
+}
+
 static bool put_template(ShadowContent *content, Str tenant, Str key, Str payload, Error *err)
 {
     Str version = key;
@@ -98,6 +133,10 @@ static bool put_template(ShadowContent *content, Str tenant, Str key, Str payloa
     str_split(&version, '.', &name);
     if (!str_eq(name, str_from(content->plan->key))) {
         return true;
+    }
+    if (content->plan->version != NULL) {
+        return template_cache_put(content->frozen, tenant, key, payload, 0, err) &&
+               put_candidate(content, tenant, key, payload, err);
     }
     return template_cache_put(content->frozen, tenant, key, payload, 0, err) &&
            (payload.len == 0 ? template_cache_put(content->changed, tenant, key, payload, 0, err)
@@ -130,7 +169,7 @@ bool shadow_content_put(
     return !str_eq(kind, STR("tenant")) || put_tenant(content, tenant, payload, err);
 }
 
-bool shadow_content_found(const ShadowContent *content, Error *err)
+bool shadow_content_found(ShadowContent *content, Error *err)
 {
     const ShadowPlan *plan = content->plan;
     if (content->versions == 0) {
@@ -138,6 +177,12 @@ bool shadow_content_found(const ShadowContent *content, Error *err)
             err, ERROR_CONFIG,
             "no version of template '%s' is published (HINT: --key KEY; stentor template list)",
             plan->key);
+    }
+    if (plan->version != NULL) {
+        return changed_version(content, NULL) != NULL ||
+               error_set(
+                   err, ERROR_CONFIG, "template '%s' has no version '%s' for %s", plan->key,
+                   plan->version, channel_name(plan->channel));
     }
     return content->replaced > 0 ||
            error_set(
@@ -147,11 +192,19 @@ bool shadow_content_found(const ShadowContent *content, Error *err)
 
 // ---- one request ----
 
+typedef struct Comparison {
+    const Job *job;
+    const CompiledVersion *frozen, *changed;
+    json_t *variables;
+    Arena *scratch;
+} Comparison;
+
 // As the renderer does it (services/renderer/renderer.c, write_words).
 static bool render_with(
-    const ShadowContent *content, const CompiledVersion *version, const Request *request,
-    json_t *variables, Draft *draft, RenderFailure *failure)
+    const ShadowContent *content, const CompiledVersion *version, const Comparison *c,
+    bool as_written, Draft *draft, RenderFailure *failure)
 {
+    const Request *request = c->job->request;
     const Sender *sender = senders_get(content->senders, str_from(request->meta->tenant));
     Str wanted = str_from(request->locale);
     wanted = wanted.len > 0 ? wanted : str_from(sender->locale);
@@ -162,77 +215,158 @@ static bool render_with(
     };
     TemplateAssets assets = {.find = asset_find_address, .ctx = &lookup};
     ContentContext context = {
-        .zone = str_from(sender->zone), .tools = content->tools, .assets = &assets};
+        .zone = str_from(sender->zone),
+        .tools = content->tools,
+        .assets = &assets,
+        .as_written = as_written,
+    };
     if (version->broken.kind != ERROR_NONE) {
         return render_fail(failure, FAILURE_INVALID_TEMPLATE, "%s", version->broken.text);
     }
     const CompiledLocale *locale = version_locale(version, wanted);
-    if (!check_variables(version->source, variables, failure)) {
+    if (!check_variables(version->source, c->variables, failure)) {
         return false;
     }
-    json_t *all = json_copy(variables);
+    json_t *all = json_copy(c->variables);
     add_surroundings(all, locale, sender->theme, sender->names);
     bool ok = render_content(version, locale, all, &context, draft, failure);
     json_decref(all);
     return ok;
 }
 
-static bool add_diff(
-    ShadowContent *content, const char *part, const Buf *before, const Buf *after, Arena *scratch,
-    uint64_t *signature)
+// What stands in the part, as text: each parameter on a line of its own.
+static Str part_of(const Draft *draft, ShadowPart part, Arena *scratch)
 {
-    const char *old_label = arena_printf(scratch, "%s, as it was", part);
-    const char *new_label = arena_printf(scratch, "%s, as it would have been", part);
-    return diff_unified(
-        old_label, buf_view(before), new_label, buf_view(after), scratch, &content->diff,
-        signature);
+    switch (part) {
+    case SHADOW_SUBJECT:
+        return buf_view(&draft->subject);
+    case SHADOW_TITLE:
+        return buf_view(&draft->title);
+    case SHADOW_HTML:
+        return buf_view(&draft->html);
+    case SHADOW_TEXT:
+        return buf_view(&draft->text);
+    case SHADOW_DATA:
+        return buf_view(&draft->data);
+    case SHADOW_REFERENCE:
+        return str_from(draft->reference);
+    case SHADOW_PARAMETERS: {
+        Str lines = arena_str(scratch, buf_view(&draft->parameters));
+        for (size_t i = 0; i < lines.len; i++) {
+            char *c = (char *)(uintptr_t)&lines.ptr[i];
+            *c = *c == '\0' ? '\n' : *c;
+        }
+        return lines;
+    }
+    case SHADOW_PART_COUNT:
+        break;
+    }
+    return STR_EMPTY;
 }
 
-static ShadowResult compare_drafts(
-    ShadowContent *content, const char *notification_id, Arena *scratch, ShadowTally *tally)
+// Appends to content->diff. false: they are equal.
+static bool add_diff(
+    ShadowContent *content, ShadowPart part, const Draft *before, const Draft *after,
+    Arena *scratch, uint64_t *signature)
+{
+    const char *name = shadow_part_name(part);
+    const char *old_label = arena_printf(scratch, "%s, as it was", name);
+    const char *new_label = arena_printf(scratch, "%s, as it would have been", name);
+    return diff_unified(
+        old_label, part_of(before, part, scratch), new_label, part_of(after, part, scratch),
+        scratch, &content->diff, signature);
+}
+
+// Behind the two lines of a diff's head.
+static Str without_head(Str diff)
+{
+    Str line;
+    (void)str_split(&diff, '\n', &line);
+    (void)str_split(&diff, '\n', &line);
+    return diff;
+}
+
+// The same two renderings once more, with tags in the place of values. A part whose values alone
+// differ has no lines.
+static void show_parts(
+    ShadowContent *content, const Comparison *c, const bool differs[SHADOW_PART_COUNT],
+    ShadowGroup *group)
+{
+    RenderFailure ignored;
+    bool shown = render_with(content, c->frozen, c, true, &content->before_written, &ignored) &&
+                 render_with(content, c->changed, c, true, &content->after_written, &ignored);
+    for (int i = 0; i < SHADOW_PART_COUNT; i++) {
+        uint64_t unused = 0;
+        buf_clear(&content->diff);
+        if (differs[i] && shown) {
+            (void)add_diff(
+                content, (ShadowPart)i, &content->before_written, &content->after_written,
+                c->scratch, &unused);
+        }
+        Str lines = without_head(buf_view(&content->diff));
+        if (differs[i]) {
+            group->parts[i] = xmalloc(lines.len + 1);
+            (void)str_to_c(lines, group->parts[i], lines.len + 1);
+        }
+    }
+}
+
+static ShadowResult compare_drafts(ShadowContent *content, const Comparison *c, ShadowTally *tally)
 {
     uint64_t signature = UINT64_C(1469598103934665603);
+    bool differs[SHADOW_PART_COUNT], any = false;
     buf_clear(&content->diff);
-    bool subject = add_diff(
-        content, "subject", &content->before.subject, &content->after.subject, scratch, &signature);
-    bool html =
-        add_diff(content, "html", &content->before.html, &content->after.html, scratch, &signature);
-    bool text =
-        add_diff(content, "text", &content->before.text, &content->after.text, scratch, &signature);
-    if (!subject && !html && !text) {
+    for (int i = 0; i < SHADOW_PART_COUNT; i++) {
+        differs[i] = add_diff(
+            content, (ShadowPart)i, &content->before, &content->after, c->scratch, &signature);
+        any = any || differs[i];
+    }
+    if (!any) {
         return SHADOW_SAME;
     }
-    Str diff = content->diff.full ? STR("(too long to print)\n") : buf_view(&content->diff);
-    shadow_count_group(tally, signature, notification_id, diff, content->plan->diffs);
+    ShadowGroup *group = shadow_count_group(
+        tally, signature, c->job->request->meta->notification_id, content->plan->diffs);
+    if (group != NULL) {
+        group->version = xstrdup(c->job->request->template_version);
+    }
+    if (group != NULL && content->plan->as_written) {
+        show_parts(content, c, differs, group);
+    } else if (group != NULL) {
+        shadow_group_diff(
+            group, content->diff.full ? STR("(too long to print)\n") : buf_view(&content->diff));
+    }
     return SHADOW_DIFFERENT;
 }
 
-static ShadowResult compare_content(
-    ShadowContent *content, const Job *job, const CompiledVersion *frozen,
-    const CompiledVersion *changed, Arena *scratch, ShadowTally *tally)
+static ShadowResult compare_renderings(
+    ShadowContent *content, const Comparison *c, ShadowTally *tally)
 {
-    const Request *request = job->request;
-    Str json = STR_EMPTY;
-    Error err;
-    json_t *variables = NULL;
     RenderFailure before = {.code = FAILURE_NONE};
     RenderFailure after = {.code = FAILURE_NONE};
-    if (!job_variables(job, &json, &err)) {
-        return SHADOW_UNREADABLE;
-    }
-    if (!parse_variables(json, &variables, &before)) {
-        shadow_count_reason(tally, failure_code_name(before.code), before.reason);
-        return SHADOW_FAILS_STILL;
-    }
-    bool did = render_with(content, frozen, request, variables, &content->before, &before);
-    bool would = render_with(content, changed, request, variables, &content->after, &after);
-    json_decref(variables);
+    bool did = render_with(content, c->frozen, c, false, &content->before, &before);
+    bool would = render_with(content, c->changed, c, false, &content->after, &after);
     if (!would) {
         shadow_count_reason(tally, failure_code_name(after.code), after.reason);
         return did ? SHADOW_FAILS : SHADOW_FAILS_STILL;
     }
-    return did ? compare_drafts(content, request->meta->notification_id, scratch, tally)
-               : SHADOW_FIXED;
+    return did ? compare_drafts(content, c, tally) : SHADOW_FIXED;
+}
+
+static ShadowResult compare_content(ShadowContent *content, Comparison *c, ShadowTally *tally)
+{
+    Str json = STR_EMPTY;
+    Error err;
+    RenderFailure failure = {.code = FAILURE_NONE};
+    if (!job_variables(c->job, &json, &err)) {
+        return SHADOW_UNREADABLE;
+    }
+    if (!parse_variables(json, &c->variables, &failure)) {
+        shadow_count_reason(tally, failure_code_name(failure.code), failure.reason);
+        return SHADOW_FAILS_STILL;
+    }
+    ShadowResult result = compare_renderings(content, c, tally);
+    json_decref(c->variables);
+    return result;
 }
 
 bool shadow_content_compare(
@@ -244,10 +378,10 @@ bool shadow_content_compare(
     ShadowRules rules = {.tenant_suspended = map_get(content->suspended, tenant) != NULL};
     ShadowGate gate = shadow_gate(&rules, request, job->now_us);
     const CompiledVersion *frozen = template_cache_get(content->frozen, &wanted);
-    const CompiledVersion *changed = template_cache_get(content->changed, &wanted);
+    const CompiledVersion *changed = changed_version(content, &wanted);
     ShadowResult result = SHADOW_GATE_EXPIRED;
-    if (changed != NULL && changed->broken.kind != ERROR_NONE &&
-        frozen->broken.kind == ERROR_NONE) {
+    bool was_broken = frozen != NULL && frozen->broken.kind != ERROR_NONE;
+    if (changed != NULL && changed->broken.kind != ERROR_NONE && !was_broken) {
         return error_set(
             err, ERROR_PERMANENT, "the new content cannot be used: %s", changed->broken.text);
     }
@@ -255,10 +389,11 @@ bool shadow_content_compare(
         result = SHADOW_GATE_SUPPRESSED;
     } else if (gate == SHADOW_PASSED && job->key == NULL) {
         result = SHADOW_ERASED;
-    } else if (gate == SHADOW_PASSED && frozen == NULL) {
+    } else if (gate == SHADOW_PASSED && (frozen == NULL || changed == NULL)) {
         result = SHADOW_UNKNOWN;
     } else if (gate == SHADOW_PASSED) {
-        result = compare_content(content, job, frozen, changed, scratch, tally);
+        Comparison c = {job, frozen, changed, NULL, scratch};
+        result = compare_content(content, &c, tally);
     }
     tally->results[result]++;
     return true;

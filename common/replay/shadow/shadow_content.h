@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One past request with the content that were frozen and with the new ones. Pure: what CONFIG holds
+// One past request with the content that was frozen and with the new one. Pure: what CONFIG holds
 // is put in, the recipient's key is an argument.
 #pragma once
 
@@ -14,8 +14,8 @@ void shadow_content_free(ShadowContent *content);
 bool shadow_content_put(
     ShadowContent *content, Str kind, Str tenant, Str key, Str payload, Error *err);
 // Once CONFIG is read: did any version get the new content? ERROR_CONFIG says what is not there.
-bool shadow_content_found(const ShadowContent *content, Error *err);
-// Counts the request in `tally`. false with ERROR_PERMANENT when the new content are no template:
+bool shadow_content_found(ShadowContent *content, Error *err);
+// Counts the request in `tally`. false with ERROR_PERMANENT when the new content is no template:
 // there is nothing to compare then. `scratch` is the caller's to reset.
 bool shadow_content_compare(
     ShadowContent *content, const Job *job, Arena *scratch, ShadowTally *tally, Error *err);

@@ -38,11 +38,38 @@ const char *shadow_result_name(ShadowResult result)
     return "";
 }
 
+const char *shadow_part_name(ShadowPart part)
+{
+    switch (part) {
+    case SHADOW_SUBJECT:
+        return "subject";
+    case SHADOW_TITLE:
+        return "title";
+    case SHADOW_HTML:
+        return "html";
+    case SHADOW_TEXT:
+        return "text";
+    case SHADOW_DATA:
+        return "data";
+    case SHADOW_REFERENCE:
+        return "reference";
+    case SHADOW_PARAMETERS:
+        return "parameters";
+    case SHADOW_PART_COUNT:
+        break;
+    }
+    return "";
+}
+
 static void free_group(void *value)
 {
     ShadowGroup *group = value;
     free(group->notification_id);
+    free(group->version);
     free(group->diff);
+    for (int i = 0; i < SHADOW_PART_COUNT; i++) {
+        free(group->parts[i]);
+    }
     free(group);
 }
 
@@ -95,22 +122,29 @@ static char *shadow_mask(Str text)
     return result;
 }
 
-void shadow_count_group(
-    ShadowTally *tally, uint64_t signature, const char *notification_id, Str diff, int64_t diffs)
+ShadowGroup *shadow_count_group(
+    ShadowTally *tally, uint64_t signature, const char *notification_id, int64_t diffs)
 {
     char name[24];
     snprintf(name, sizeof name, "%016" PRIx64, signature);
     ShadowGroup *group = map_get(tally->groups, str_from(name));
-    if (group == NULL && map_count(tally->groups) >= SHADOW_GROUPS_MAX) {
+    if (group != NULL) {
+        group->count++;
+        return NULL;
+    }
+    if (map_count(tally->groups) >= SHADOW_GROUPS_MAX) {
         tally->ungrouped++;
-        return;
+        return NULL;
     }
-    if (group == NULL) {
-        group = xcalloc(1, sizeof *group);
-        group->order = map_count(tally->groups);
-        group->notification_id = xstrdup(notification_id);
-        group->diff = group->order < (uint64_t)diffs ? shadow_mask(diff) : NULL;
-        map_put(tally->groups, str_from(name), group);
-    }
-    group->count++;
+    group = xcalloc(1, sizeof *group);
+    group->count = 1;
+    group->order = map_count(tally->groups);
+    group->notification_id = xstrdup(notification_id);
+    map_put(tally->groups, str_from(name), group);
+    return group->order < (uint64_t)diffs ? group : NULL;
+}
+
+void shadow_group_diff(ShadowGroup *group, Str diff)
+{
+    group->diff = shadow_mask(diff);
 }

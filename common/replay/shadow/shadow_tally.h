@@ -23,12 +23,28 @@ typedef enum ShadowResult {
 
 const char *shadow_result_name(ShadowResult result); // as in --json
 
+// The parts of content that are compared.
+typedef enum ShadowPart {
+    SHADOW_SUBJECT,
+    SHADOW_TITLE,
+    SHADOW_HTML,
+    SHADOW_TEXT,
+    SHADOW_DATA,
+    SHADOW_REFERENCE,
+    SHADOW_PARAMETERS,
+    SHADOW_PART_COUNT,
+} ShadowPart;
+
+const char *shadow_part_name(ShadowPart part);
+
 // Those whose content differ in the same lines; the diff is of the first of them.
 typedef struct ShadowGroup {
     uint64_t count;
     uint64_t order; // by appearance
     char *notification_id;
-    char *diff; // addresses masked; NULL: not kept
+    char *version;                  // that was frozen then
+    char *diff;                     // addresses masked; NULL: not kept
+    char *parts[SHADOW_PART_COUNT]; // the same by part, without its head; NULL: no difference there
 } ShadowGroup;
 
 typedef struct ShadowTally {
@@ -44,6 +60,7 @@ typedef struct ShadowTally {
 void shadow_tally_init(ShadowTally *tally);
 void shadow_tally_done(ShadowTally *tally);
 void shadow_count_reason(ShadowTally *tally, const char *code, const char *reason);
-// Takes the diff as it is and keeps it masked, if the group is new and fewer than `diffs` are kept.
-void shadow_count_group(
-    ShadowTally *tally, uint64_t signature, const char *notification_id, Str diff, int64_t diffs);
+// The group, when it is new and its diff is wanted, because fewer than `diffs` are kept; else NULL.
+ShadowGroup *shadow_count_group(
+    ShadowTally *tally, uint64_t signature, const char *notification_id, int64_t diffs);
+void shadow_group_diff(ShadowGroup *group, Str diff); // masks it

@@ -194,6 +194,7 @@ static bool run_shadow(Cli *cli, const ShadowPlan *plan, ShadowTally *tally, Err
         .database_url = settings->database_url,
         .master_key_file = settings->master_key_file,
         .epoch_keys_dir = settings->epoch_keys_dir,
+        .program = "stentor-cli",
     };
     return cli_need(settings->database_url, "STENTOR_DATABASE_URL", err) &&
            cli_need(settings->master_key_file, "STENTOR_MASTER_KEY_FILE", err) &&
