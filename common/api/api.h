@@ -42,9 +42,11 @@ typedef struct ApiCall {
     Str secret;               // of the person's session, until that is read
     const ApiPerson *session; // the person's; NULL: a key calls
     const struct Api *api;
-    ScopeSet scopes;            // what it may
-    bool operates;              // it is an operator's key
-    int64_t expires_at_us;      // when it ends; 0: never
+    ScopeSet scopes;       // what it may
+    bool operates;         // it is an operator's key
+    int64_t expires_at_us; // when it ends; 0: never
+    int64_t claimed_at_us; // when its Idempotency-Key was claimed first, which is the same in each
+                           // repeat that is carried out again; 0: it has none
     Str params[API_PARAMS_MAX]; // what stands in the place of each {}
 } ApiCall;
 

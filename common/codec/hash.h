@@ -53,6 +53,7 @@ void hmac_sha1(Str key, Str data, uint8_t out[SHA1_LEN]);
 //   span       "attempt", notification id, attempt in decimal; "saga", message id, correlation id: no events, spans (common/trace)
 //   replayed   "replay",   run's id, "<stream>/<sequence in decimal>"   (also a resend and a repair)
 //   resend     "resend",   request id, "<tenant>/<sequence>/<stored at>/<flags>": asked for through the API                     (gateway)
+//   test       "test",     request id or Idempotency-Key, "<tenant>/<key>/<version>/<channel>/<at>": a test of a template version (gateway)
 // clang-format on
 void event_id_derive(const char *stage, Str cause, Str discriminator, char out[EVENT_ID_SIZE]);
 // "dat_...": the id of an attempt at a notification of this time.

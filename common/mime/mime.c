@@ -151,6 +151,7 @@ static bool write_extras(const MimeMail *mail, Buf *out, Error *err)
         {"List-Id", "<", ">", mail->list_id},
         {"Feedback-ID", "", "", mail->feedback_id},
         {"CFBL-Address", "", "; report=arf", mail->cfbl_address},
+        {"X-Stentor-Test", "", "", mail->test},
     };
     for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
         if (extras[i].value.len == 0) {

@@ -48,6 +48,7 @@ typedef struct MimeMail {
     // Values without line breaks, made or checked before; empty: none.
     Str list_id;     // without <> (RFC 2919)
     Str feedback_id; // "a:b:c:d"
+    Str test;        // X-Stentor-Test, of a test of a template version: "<key>/<version>"
     const MimeFile *files;
     size_t file_count;
     Str cfbl_address; // where complaints are reported to, as ARF (RFC 9477)

@@ -60,7 +60,8 @@ Zones *catalog_zones(const Catalog *catalog); // the process's one cache of zone
 
 // Freezes the version of the template of the request's channel (the tenant's own wins over the
 // platform's; the highest active version unless one is named) and fills in its category and
-// retention class; its priority too, when the request names none. false: there is none.
+// retention class; its priority too, when the request names none. A test may also name a draft of
+// the tenant's own, and is kept as class `standard`. false: there is none.
 bool catalog_freeze(
     const Catalog *catalog, Str tenant, Request *request, Arena *arena, FieldError *err);
 

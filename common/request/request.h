@@ -50,6 +50,7 @@ typedef struct Request {
     Str cancel_key; // under which it can be cancelled while it waits for its time
     int64_t source_event_at_us; // orders the events of one subject; 0: no trigger made it
     bool supersedes;            // what waits under cancel_key of earlier events does not go out
+    bool is_test;               // of a template version, which may be a draft (template_test.h)
 } Request;
 
 // What is wrong with which field. `field` is static, or lives as long as the request.

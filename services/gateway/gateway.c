@@ -504,6 +504,7 @@ static void free_gateway(void *state)
     vendors_api_done(&g->vendors);
     subscriptions_api_done(&g->subscriptions);
     dead_letters_api_done(&g->dead_letters);
+    templates_api_done(&g->templates);
     job_runner_free(g->jobs);
     free_assets(g);
     free(g);

@@ -107,6 +107,7 @@ static void build_entries(Gateway *g, const GatewayOptions *o, ChannelSet delive
         .preview_cpu_us = o->preview_cpu_ms * 1000,
         .delivered = delivered,
         .routes = g->configured.routes,
+        .master = service_master_key(g->service),
     };
     templates_api_add(&g->api, &g->templates);
     g->suppressions = (SuppressionsApi){

@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     Request request;
     Error err = {0};
-    if (command_read(body, NOW_US, arena, &request, &err)) {
+    if (command_read(body, false, NOW_US, arena, &request, &err)) {
         check_request(&request);
     } else {
         assert(err.kind == ERROR_PERMANENT);

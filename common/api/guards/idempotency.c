@@ -27,10 +27,11 @@ static const DbStatement CLAIM = {"api_key_claim",
     "INSERT INTO gateway.idempotency_keys AS k (tenant_id, scope, idempotency_key, request_hash, claimed_until, created_at)"
     " VALUES ($1::text, $2::text, $3::text, $4::bytea, now() + make_interval(secs => $5::int8 / 1000.0), now())"
     " ON CONFLICT (tenant_id, scope, idempotency_key) DO UPDATE SET request_hash = excluded.request_hash,"
-    "  claimed_until = excluded.claimed_until, created_at = excluded.created_at, response_status = NULL, response_body = NULL"
+    "  claimed_until = excluded.claimed_until, response_status = NULL, response_body = NULL,"
+    "  created_at = CASE WHEN k.created_at < now() - interval '24 hours' THEN excluded.created_at ELSE k.created_at END"
     " WHERE k.created_at < now() - interval '24 hours'"
     "  OR k.response_status IS NULL AND k.claimed_until < now() AND k.request_hash = excluded.request_hash"
-    " RETURNING claimed_until"};
+    " RETURNING claimed_until, created_at"};
 static const DbStatement READ = {"api_key_read",
     "SELECT request_hash = $4::bytea, response_status, response_type, location, etag, response_body"
     " FROM gateway.idempotency_keys WHERE tenant_id = $1::text AND scope = $2::text AND idempotency_key = $3::text"};
@@ -309,6 +310,7 @@ static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
     if (db_rows(claim) > 0) {
         CRASH_POINT("gateway.answer_claimed");
         c->claimed_until_us = db_get_time(claim, 0, 0);
+        c->call->claimed_at_us = db_get_time(claim, 0, 1);
         c->call->http->on_respond = on_answer;
         c->call->http->on_respond_ctx = c;
         c->call->route->handle(c->call);

@@ -19,7 +19,8 @@ static const NatsRights rights[] = {
      "$JS.API.STREAM.INFO.EVENTS $JS.API.CONSUMER.LIST.EVENTS "
      "$JS.API.STREAM.MSG.GET.EVENTS $JS.API.STREAM.MSG.DELETE.EVENTS",
      "EVENTS", "CONFIG STATUS PEOPLE DEAD EVENTS IN_HAND", SUBJECT_INTAKE " " QUEUE_INTAKE},
-    // The gateway writes configuration and recipients, and nothing that becomes a mail; it has webhooks delivered again. It reads tenants' events,
+    // The gateway writes configuration and recipients, and nothing that becomes a mail but tests of stored template versions
+    // (SendTemplateTest, which ingest accepts); it has webhooks delivered again. It reads tenants' events,
     // and what was rendered, to show one notification. Dead letters it reads and drops, with their notification's end; sending one again it
     // asks of ingest (ResendErrorEmail). Its audits read every stream, as the operator's command does.
     {"stentor-gateway",
@@ -27,7 +28,7 @@ static const NatsRights rights[] = {
      "cfg.mail_domain.> cfg.revocation.> cfg.route.> cfg.credential.> cfg.channel_health.*.* cfg.webhook.*.* cfg.inbox_keys.*.self "
      "$JS.API.STREAM.MSG.GET.CONFIG aud.*.read aud.*.write aud.*.suppression $JS.API.STREAM.MSG.GET.AUDIT "
      "ntf.hook.* ntf.dead.gateway.* ntf.inhand.gateway.* feed.* ntf.status.*.inapp.* "
-     "evt.*.ResendErrorEmail ntf.status.*.*.failed aud.*.dead_letter $JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD "
+     "evt.*.ResendErrorEmail evt.*.SendTemplateTest ntf.status.*.*.failed aud.*.dead_letter $JS.API.STREAM.MSG.GET.DEAD $JS.API.STREAM.MSG.DELETE.DEAD "
      // The picture of the pipeline: lag, and since when.
      "$JS.API.STREAM.INFO.* $JS.API.CONSUMER.INFO.*.* "
      "$JS.API.STREAM.MSG.GET.REQUEST_CRITICAL $JS.API.STREAM.MSG.GET.REQUEST_HIGH "

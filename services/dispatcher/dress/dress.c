@@ -5,6 +5,7 @@
 
 #include "common/model/enums.h"
 #include "common/model/sender_domain.h"
+#include "common/request/template_test.h"
 
 enum { SIGNATURES_MAX = 16384 };
 
@@ -75,6 +76,24 @@ static Str make_list_id(const DressWant *want)
                 : STR_EMPTY;
 }
 
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           memchr("_-.+/", c, 5) != NULL;
+}
+
+// What the correlation id of a test says, which whoever asks for a notification may choose.
+static Str make_test(const DressWant *want)
+{
+    Str prefix = STR(TEMPLATE_TEST_CORRELATION);
+    Str id = str_from(want->rendered->meta->correlation_id);
+    bool is_test = str_starts(id, prefix);
+    for (size_t i = prefix.len; is_test && i < id.len; i++) {
+        is_test = is_plain(id.ptr[i]);
+    }
+    return is_test ? str_slice(id, prefix.len, id.len) : STR_EMPTY;
+}
+
 bool dress_make(const DressWant *want, Dress *ret, Error *err)
 {
     *ret = (Dress){
@@ -83,6 +102,7 @@ bool dress_make(const DressWant *want, Dress *ret, Error *err)
         .feedback_id = make_feedback_id(want),
         .list_id = make_list_id(want),
         .cfbl_address = STR_EMPTY,
+        .test = make_test(want),
     };
     if (!make_return_path(want, ret, err)) {
         return false;
@@ -106,6 +126,7 @@ void dress_put_on(const Dress *dress, MimeMail *mime)
     mime->feedback_id = dress->feedback_id;
     mime->list_id = dress->list_id;
     mime->cfbl_address = dress->cfbl_address;
+    mime->test = dress->test;
 }
 
 bool dress_sign(const Dress *dress, Str message, int64_t at_us, Arena *arena, Str *ret, Error *err)

@@ -21,6 +21,7 @@ typedef struct Dress {
     Str token;          // of this attempt (bounce_token.h): the envelope's ENVID
     Str return_path;    // the envelope's sender; empty: the From
     Str feedback_id, list_id, cfbl_address;
+    Str test; // which template version it is a test of: "<key>/<version>"; empty: it is none
     DkimSigner signers[SEND_DOMAIN_KEYS_MAX];
     size_t signer_count;
 } Dress;

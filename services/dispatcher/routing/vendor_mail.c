@@ -4,7 +4,7 @@
 #include "common/codec/inbound_capability.h"
 #include "common/vendor/generic/definition.h"
 
-enum { HEADERS = 6 };
+enum { HEADERS = 7 };
 
 static void add_header(VendorMail *mail, VendorPair *headers, const char *name, Str value)
 {
@@ -102,6 +102,7 @@ VendorMail *vendor_mail_make(const Job *job, const MimeMail *mime)
     add_dressed(mail, headers, "List-Id", "<", mime->list_id, ">", arena);
     add_dressed(mail, headers, "Feedback-ID", "", mime->feedback_id, "", arena);
     add_dressed(mail, headers, "CFBL-Address", "", mime->cfbl_address, "; report=arf", arena);
+    add_dressed(mail, headers, "X-Stentor-Test", "", mime->test, "", arena);
     return mail;
 }
 

@@ -81,8 +81,9 @@ const char *template_subject(
 
 // ---- the handlers ----
 
-void templates_publish(ApiCall *base); // POST /v1/templates (templates_publish.c)
-void templates_preview(ApiCall *base); // POST /v1/templates/preview (templates_preview.c)
-void templates_diff(ApiCall *base);    // GET /v1/templates/{}/diff (templates_diff.c)
+void templates_publish(ApiCall *base);   // POST /v1/templates (templates_publish.c)
+void templates_preview(ApiCall *base);   // POST /v1/templates/preview (templates_preview.c)
+void templates_diff(ApiCall *base);      // GET /v1/templates/{}/diff (templates_diff.c)
+void templates_test_send(ApiCall *base); // POST /v1/templates/{}/{}/test-send
 void templates_move(
     ApiCall *base); // POST /v1/templates/{}/{}/activate, /archive, /deprecate (templates_life.c)

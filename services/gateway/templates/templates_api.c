@@ -117,6 +117,8 @@ static const ApiRoute ROUTES[] = {
      false},
     {"GET", "/v1/templates/{}/diff", SCOPE_TEMPLATES_READ, templates_diff,
      "from to platform channel", false},
+    {"POST", "/v1/templates/{}/{}/test-send", SCOPE_TEMPLATES_WRITE, templates_test_send, "channel",
+     false},
     {"POST", "/v1/templates/{}/{}/activate", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel",
      true},
     {"POST", "/v1/templates/{}/{}/deprecate", SCOPE_TEMPLATES_ACTIVATE, templates_move, "channel",
@@ -127,5 +129,11 @@ static const ApiRoute ROUTES[] = {
 
 void templates_api_add(Api *api, TemplatesApi *templates)
 {
+    templates->keys = event_keys_new(templates->master);
     api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], templates);
+}
+
+void templates_api_done(TemplatesApi *templates)
+{
+    event_keys_free(templates->keys);
 }

@@ -5,6 +5,7 @@
 
 #include "common/api/api.h"
 #include "common/bus/jetstream/bus.h"
+#include "common/domain/event_seal.h"
 #include "common/model/channel_set.h"
 #include "common/render/assets.h"
 #include "common/routing/routes.h"
@@ -17,6 +18,9 @@ typedef struct TemplatesApi {
     int64_t preview_cpu_us; // that one preview may take
     ChannelSet delivered;   // the channels that have a vendor; a version for another is warned of
     const Routes *routes;   // whose credentials give a tenant more of them
+    MasterKey *master;
+    EventKeys *keys; // of tests' events; made by templates_api_add
 } TemplatesApi;
 
 void templates_api_add(Api *api, TemplatesApi *templates);
+void templates_api_done(TemplatesApi *templates);

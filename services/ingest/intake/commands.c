@@ -11,6 +11,7 @@
 #include "common/codec/event.h"
 #include "common/domain/domain_event.h"
 #include "common/names/event_type.h"
+#include "common/request/template_test.h"
 #include "common/service/cleanup.h"
 #include "services/ingest/resend/resend_event.h"
 #include "services/ingest/resend/resends.h"
@@ -104,7 +105,7 @@ static Request request_of(const Stentor__V1__NotifyCommand *c)
     };
 }
 
-bool command_read(Str payload, int64_t now_us, Arena *arena, Request *ret, Error *err)
+bool command_read(Str payload, bool is_test, int64_t now_us, Arena *arena, Request *ret, Error *err)
 {
     const Stentor__V1__NotifyCommand *command = (const Stentor__V1__NotifyCommand *)event_unpack(
         &stentor__v1__notify_command__descriptor, payload, arena, err);
@@ -113,7 +114,9 @@ bool command_read(Str payload, int64_t now_us, Arena *arena, Request *ret, Error
     }
     FieldError wrong = {.field = ""};
     *ret = request_of(command);
-    if (!check_variables(ret->variables, &wrong) || !request_check(ret, now_us, arena, &wrong)) {
+    if (!check_variables(ret->variables, &wrong) ||
+        (is_test && !template_test_mark(ret, now_us, arena, &wrong)) ||
+        !request_check(ret, now_us, arena, &wrong)) {
         return error_set(err, ERROR_PERMANENT, "field '%s': %s", wrong.field, wrong.text);
     }
     return true;
@@ -146,10 +149,10 @@ static void on_accept_done(void *ctx, const AcceptResult *result)
 }
 
 // What makes two deliveries the same command. Also the idempotency key.
-static Str identify(const BusMessage *message, Str tenant, Arena *arena)
+static Str identify(const BusMessage *message, Str tenant, Str type, Arena *arena)
 {
     if (message->event_id.len > 0) {
-        return domain_identity(domain_own_id(tenant, STR("notify"), message->event_id), arena);
+        return domain_identity(domain_own_id(tenant, type, message->event_id), arena);
     }
     return str_from(
         arena_printf(arena, "%s/%" PRIu64, message->stream, bus_message_place(message)));
@@ -168,11 +171,11 @@ static int64_t id_time(const BusMessage *message, int64_t produced_at_us)
 // Killed after the commit and before the ack: the redelivered command meets its key in
 // ingest.idempotency_keys and is acknowledged without a second notification
 // (tests/integration/faults/test_kill.py).
-static bool submit(Command *c, Str tenant, Error *err)
+static bool submit(Command *c, Str tenant, Str type, Error *err)
 {
     const BusMessage *message = &c->delivery->message;
     Arena *arena = c->delivery->arena;
-    Str identity = identify(message, tenant, arena);
+    Str identity = identify(message, tenant, type, arena);
     char *id = arena_alloc(arena, ID_SIZE);
     notify_id_derive(
         tenant, identity, id_time(message, c->request.produced_at_us),
@@ -211,15 +214,19 @@ static bool take_unknown(Commands *commands, Delivery *delivery, Str tenant)
     return true;
 }
 
-static void take_command(Commands *commands, Delivery *delivery, Str tenant, int64_t now_us)
+static void take_command(Commands *commands, const EventDelivery *event, int64_t now_us)
 {
+    Delivery *delivery = event->delivery;
+    Str tenant = event->tenant;
     Command *c = arena_zalloc(delivery->arena, sizeof *c);
     c->commands = commands;
     c->delivery = delivery;
     Error err = {0};
     FieldError wrong = {.field = ""};
     Refusal refusal = REFUSED_INVALID;
-    bool ok = command_read(delivery->message.payload, now_us, delivery->arena, &c->request, &err);
+    bool is_test = str_eq(event->type, STR(TEMPLATE_TEST_EVENT));
+    bool ok = command_read(
+        delivery->message.payload, is_test, now_us, delivery->arena, &c->request, &err);
     delivery->produced_at_us = c->request.produced_at_us; // also of one with a wrong field
     if (ok && take_unknown(commands, delivery, tenant)) {
         return;
@@ -237,7 +244,7 @@ static void take_command(Commands *commands, Delivery *delivery, Str tenant, int
     }
     if (ok) {
         refusal = REFUSED_UNAVAILABLE;
-        ok = submit(c, tenant, &err);
+        ok = submit(c, tenant, event->type, &err);
     }
     if (!ok) {
         metric_add(commands->metrics->api.refused[refusal], 1);
@@ -312,8 +319,8 @@ static void take_ours(Commands *commands, const EventDelivery *event, Str plain,
     if (!open_delivery(commands, event)) {
         return;
     }
-    if (str_eq(event->type, STR("notify"))) {
-        take_command(commands, event->delivery, event->tenant, now_us);
+    if (str_eq(event->type, STR("notify")) || str_eq(event->type, STR(TEMPLATE_TEST_EVENT))) {
+        take_command(commands, event, now_us);
     } else if (str_eq(plain, STR(RESEND_EVENT_TYPE))) {
         if (!take_unknown(commands, event->delivery, event->tenant)) {
             resends_take(commands->resends, event->delivery, event->tenant, event->type);
@@ -337,8 +344,8 @@ static bool take_delivery(
         return false;
     }
     Str plain = event_type_plain(ret->type);
-    bool ours = str_eq(ret->type, STR("notify")) || str_eq(plain, STR(RESEND_EVENT_TYPE)) ||
-                str_eq(plain, STR(CLEANUP_EVENT_TYPE));
+    bool ours = str_eq(ret->type, STR("notify")) || str_eq(ret->type, STR(TEMPLATE_TEST_EVENT)) ||
+                str_eq(plain, STR(RESEND_EVENT_TYPE)) || str_eq(plain, STR(CLEANUP_EVENT_TYPE));
     if (ours) {
         take_ours(commands, ret, plain, now_us);
     }

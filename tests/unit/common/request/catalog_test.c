@@ -131,6 +131,35 @@ static void versions_are_listed_in_their_order_with_their_fields(void **state)
     assert_string_equal(versions[2].version, "2.0.0-rc.11");
 }
 
+static const char *freeze_test(Fixture *f, const char *wanted, Request *ret)
+{
+    FieldError err = {.field = ""};
+    *ret = (Request){
+        .template_key = STR("welcome"),
+        .template_version = str_from(wanted),
+        .channel = CHANNEL_EMAIL,
+        .is_test = true,
+    };
+    return catalog_freeze(f->catalog, STR("acme"), ret, f->arena, &err)
+               ? arena_cstr(f->arena, ret->template_version)
+               : err.field;
+}
+
+static void a_test_takes_a_draft_of_the_tenants_own_and_no_archived_version(void **state)
+{
+    Fixture *f = *state;
+    Request test;
+    put(f, "acme", "1.0.0", ARCHIVED);
+    put(f, "acme", "2.0.0", DRAFT);
+    put(f, "platform", "3.0.0", DRAFT);
+    assert_string_equal(freeze_test(f, "2.0.0", &test), "2.0.0");
+    assert_int_equal(test.retention, RETENTION_STANDARD);
+    assert_string_equal(freeze_test(f, "1.0.0", &test), "template_version");
+    assert_string_equal(freeze_test(f, "3.0.0", &test), "template_version");
+    put(f, "platform", "3.0.0", ACTIVE);
+    assert_string_equal(freeze_test(f, "3.0.0", &test), "3.0.0");
+}
+
 static void a_named_version_is_neither_archived_nor_a_draft(void **state)
 {
     Fixture *f = *state;
@@ -613,6 +642,8 @@ int main(void)
             versions_are_listed_in_their_order_with_their_fields, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_named_version_is_neither_archived_nor_a_draft, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_test_takes_a_draft_of_the_tenants_own_and_no_archived_version, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             the_tenants_own_template_wins_over_the_platforms, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_tenants_template_is_unknown, set_up, tear_down),

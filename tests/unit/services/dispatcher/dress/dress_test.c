@@ -191,6 +191,24 @@ static void a_mail_to_many_has_a_list_id(void **state)
     assert_true(str_eq(dress.list_id, STR("news.acme.test")));
 }
 
+static void a_test_of_a_template_version_says_so_and_nothing_else_can(void **state)
+{
+    (void)state;
+    Dress dress;
+    assert_true(dress_make(&world.want, &dress, NULL));
+    assert_int_equal(dress.test.len, 0);
+    world.meta.correlation_id = text("test-send/welcome/1.2.0-rc.1");
+    assert_true(dress_make(&world.want, &dress, NULL));
+    assert_true(str_eq(dress.test, STR("welcome/1.2.0-rc.1")));
+    static const char *const others[] = {
+        "order-7", "test-send", "test-send/a b", "test-send/a\xc3\xa9", "TEST-SEND/welcome/1.0.0"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        world.meta.correlation_id = text(others[i]);
+        assert_true(dress_make(&world.want, &dress, NULL));
+        assert_int_equal(dress.test.len, 0);
+    }
+}
+
 static void the_tenants_own_entry_comes_before_the_platforms(void **state)
 {
     (void)state;
@@ -361,6 +379,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_WORLD(a_domain_without_an_entry_has_its_own_sender_and_no_signature),
         IN_WORLD(a_mail_to_many_has_a_list_id),
+        IN_WORLD(a_test_of_a_template_version_says_so_and_nothing_else_can),
         IN_WORLD(the_tenants_own_entry_comes_before_the_platforms),
         IN_WORLD(the_return_path_says_whose_address_it_is),
         IN_WORLD(complaints_come_back_only_below_the_senders_domain),

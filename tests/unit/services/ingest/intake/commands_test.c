@@ -30,7 +30,7 @@ static bool read_back(
 {
     Str bytes = STR_EMPTY;
     assert_true(event_pack(&command->base, arena, &bytes, NULL));
-    return command_read(bytes, NOW_US, arena, ret, err);
+    return command_read(bytes, false, NOW_US, arena, ret, err);
 }
 
 static void a_command_becomes_a_checked_request(void **state)
@@ -86,6 +86,32 @@ static void a_bad_command_is_permanent_and_names_the_field(void **state)
     arena_free(arena);
 }
 
+static void a_test_of_a_version_is_transactional_expires_and_names_what_it_tests(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    Stentor__V1__NotifyCommand command = good();
+    Request request;
+    Error err = {0};
+    Str bytes = STR_EMPTY;
+    command.category = STENTOR__V1__CATEGORY__CATEGORY_MARKETING;
+    command.scheduled_for_us = NOW_US + 5;
+    assert_true(event_pack(&command.base, arena, &bytes, NULL));
+    assert_false(command_read(bytes, true, NOW_US, arena, &request, &err));
+    assert_non_null(strstr(err.text, "'template_version'"));
+    command.template_version = arena_cstr(arena, STR("1.2.0"));
+    assert_true(event_pack(&command.base, arena, &bytes, NULL));
+    assert_true(command_read(bytes, true, NOW_US, arena, &request, &err));
+    assert_true(request.is_test);
+    assert_int_equal(request.category, CATEGORY_TRANSACTIONAL);
+    assert_int_equal(request.scheduled_for_us, 0);
+    assert_int_equal(request.expires_at_us, NOW_US + INT64_C(3600000000));
+    assert_true(str_eq(request.correlation_id, STR("test-send/welcome/1.2.0")));
+    assert_true(command_read(bytes, false, NOW_US, arena, &request, &err));
+    assert_false(request.is_test);
+    arena_free(arena);
+}
+
 static void bytes_that_are_no_command_are_permanent(void **state)
 {
     (void)state;
@@ -100,7 +126,7 @@ static void bytes_that_are_no_command_are_permanent(void **state)
     for (size_t i = 0; i < sizeof POISON / sizeof POISON[0]; i++) {
         Request request;
         Error err = {0};
-        assert_false(command_read(POISON[i], NOW_US, arena, &request, &err));
+        assert_false(command_read(POISON[i], false, NOW_US, arena, &request, &err));
         assert_int_equal(err.kind, ERROR_PERMANENT);
     }
     arena_free(arena);
@@ -111,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_becomes_a_checked_request),
         cmocka_unit_test(a_bad_command_is_permanent_and_names_the_field),
+        cmocka_unit_test(a_test_of_a_version_is_transactional_expires_and_names_what_it_tests),
         cmocka_unit_test(bytes_that_are_no_command_are_permanent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
