@@ -87,8 +87,8 @@ bool catalog_freeze(
         request->priority =
             version->priority == PRIORITY_NONE ? PRIORITY_NORMAL : version->priority;
     }
-    // Nothing must be proved by a test, whatever the tenant keeps of its category: so its id can be
-    // told before it is accepted.
+    // Nothing must be proved by a test, whatever the tenant keeps of its category: so its id is
+    // known before it is accepted.
     request->retention = request->is_test ? RETENTION_STANDARD
                                           : catalog_retention(catalog, tenant, request->category);
     return request_mail_may_copy(request->mail, request->category, err);

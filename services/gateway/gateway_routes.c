@@ -28,10 +28,17 @@ static void build_operating(Gateway *g)
     g->figures = (FiguresApi){service_pool(g->service), g->configured.catalog};
     figures_api_add(&g->api, &g->figures);
     g->jobs = job_runner_new(&(JobRunnerOptions){
-        service_loop(g->service), service_pool(g->service), service_database_url(g->service),
-        service_nats(g->service)});
+        .loop = service_loop(g->service),
+        .pool = service_pool(g->service),
+        .database_url = service_database_url(g->service),
+        .master_key_file = service_master_key_file(g->service),
+        .epoch_folder = service_epoch_folder(g->service),
+        .nats = service_nats(g->service),
+    });
     g->audits = (AuditsApi){service_pool(g->service), g->jobs};
     audits_api_add(&g->api, &g->audits);
+    g->shadows = (ShadowsApi){service_pool(g->service), g->jobs, g->configured.catalog};
+    shadows_api_add(&g->api, &g->shadows);
 }
 
 // Their entry itself says what the key has made: a repeat needs no second place for a secret.

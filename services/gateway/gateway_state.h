@@ -26,6 +26,7 @@
 #include "services/gateway/inbox/inbox_public.h"
 #include "services/gateway/inbox/inbox_tokens.h"
 #include "services/gateway/jobs/audits_api.h"
+#include "services/gateway/jobs/shadows_api.h"
 #include "services/gateway/live/live_api.h"
 #include "services/gateway/notifications/notification_api.h"
 #include "services/gateway/openapi/openapi_api.h"
@@ -141,6 +142,7 @@ typedef struct Gateway {
     FiguresApi figures;
     JobRunner *jobs;
     AuditsApi audits;
+    ShadowsApi shadows;
     Arena *arena; // of the process
     Str public_url;
     Str console_origin; // a part of the options, which live as long as the process

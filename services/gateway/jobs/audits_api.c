@@ -5,8 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/codec/hash.h"
-
-#define JOB_PREFIX "job_"
+#include "services/gateway/jobs/job_view.h"
 
 enum { KEY_MAX = 128, GRACE_S = 30, GRACE_S_MAX = 86400 };
 static const int64_t DAY_US = INT64_C(86400) * 1000000;
@@ -44,36 +43,20 @@ enum {
 
 // ---- a job as JSON ----
 
-static json_t *text_of(const PGresult *rows, int column)
+static json_t *audit_json(const char *id, const PGresult *rows)
 {
-    Str text = db_get_text(rows, 0, column);
-    return db_is_null(rows, 0, column) ? json_null() : json_stringn(text.ptr, text.len);
-}
-
-static json_t *time_of(const PGresult *rows, int column)
-{
-    char at[CLOCK_RFC3339_SIZE];
-    int64_t at_us = db_get_time(rows, 0, column);
-    clock_format(at_us, at);
-    return at_us > 0 ? json_string(at) : json_null();
-}
-
-static json_t *job_json(const char *id, const PGresult *rows)
-{
-    Str result = db_get_text(rows, 0, COLUMN_RESULT);
     json_t *object = json_pack("{s:s}", "id", id);
-    (void)json_object_set_new(object, "state", text_of(rows, COLUMN_STATE));
-    (void)json_object_set_new(object, "from", text_of(rows, COLUMN_FROM));
-    (void)json_object_set_new(object, "to", text_of(rows, COLUMN_TO));
-    (void)json_object_set_new(object, "asked_by", text_of(rows, COLUMN_ASKED_BY));
-    (void)json_object_set_new(object, "created_at", time_of(rows, COLUMN_CREATED));
-    (void)json_object_set_new(object, "started_at", time_of(rows, COLUMN_STARTED));
-    (void)json_object_set_new(object, "finished_at", time_of(rows, COLUMN_FINISHED));
+    (void)json_object_set_new(object, "state", job_text(rows, 0, COLUMN_STATE));
+    (void)json_object_set_new(object, "from", job_text(rows, 0, COLUMN_FROM));
+    (void)json_object_set_new(object, "to", job_text(rows, 0, COLUMN_TO));
+    (void)json_object_set_new(object, "asked_by", job_text(rows, 0, COLUMN_ASKED_BY));
+    (void)json_object_set_new(object, "created_at", job_time(rows, 0, COLUMN_CREATED));
+    (void)json_object_set_new(object, "started_at", job_time(rows, 0, COLUMN_STARTED));
+    (void)json_object_set_new(object, "finished_at", job_time(rows, 0, COLUMN_FINISHED));
     (void)json_object_set_new(
         object, "tries", json_integer((json_int_t)db_get_int(rows, 0, COLUMN_TRIES)));
-    (void)json_object_set_new(object, "error", text_of(rows, COLUMN_ERROR));
-    json_t *parsed = json_loadb(result.ptr != NULL ? result.ptr : "", result.len, 0, NULL);
-    (void)json_object_set_new(object, "result", parsed != NULL ? parsed : json_null());
+    (void)json_object_set_new(object, "error", job_text(rows, 0, COLUMN_ERROR));
+    (void)json_object_set_new(object, "result", job_json(rows, 0, COLUMN_RESULT));
     return object;
 }
 
@@ -81,7 +64,7 @@ static json_t *job_json(const char *id, const PGresult *rows)
 static json_t *new_job_json(const char *id, const PGresult *rows)
 {
     static const char *const later[] = {"started_at", "finished_at", "error", "result"};
-    json_t *object = job_json(id, rows);
+    json_t *object = audit_json(id, rows);
     (void)json_object_set_new(object, "state", json_string("waiting"));
     (void)json_object_set_new(object, "tries", json_integer(0));
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
@@ -239,7 +222,7 @@ static void on_shown(void *ctx, DbTxn *txn, const Error *err)
                       STR_ARG(str_slice(call->params[0], 0, ID_SIZE)), call->tenant));
     } else {
         const char *id = arena_cstr(arena, call->params[0]);
-        api_answer_json(call, 200, job_json(id, db_txn_result(txn, 0)));
+        api_answer_json(call, 200, audit_json(id, db_txn_result(txn, 0)));
     }
 }
 

@@ -10,7 +10,7 @@
 #include "common/base/arena.h"
 #include "common/base/buf.h"
 
-enum { OWN_SETTINGS = 4, CHUNK = 4096 };
+enum { OWN_SETTINGS = 6, CHUNK = 4096 };
 
 extern char **environ; // POSIX has no header for it
 
@@ -32,7 +32,7 @@ struct JobChild {
 
 // ---- its environment ----
 
-// What we were given but for settings of ours, and these four.
+// What we were given but for settings of ours, and these.
 static char **build_environment(const JobChild *child)
 {
     const JobChildOptions *o = &child->options;
@@ -51,6 +51,10 @@ static char **build_environment(const JobChild *child)
     list[n++] = arena_printf(child->arena, "STENTOR_NATS_URL=%s", o->nats.url);
     list[n++] = arena_printf(child->arena, "STENTOR_NATS_USER=%s", o->nats.user);
     list[n++] = arena_printf(child->arena, "STENTOR_NATS_PASSWORD=%s", o->nats.password);
+    if (o->master_key_file != NULL) {
+        list[n++] = arena_printf(child->arena, "STENTOR_MASTER_KEY_FILE=%s", o->master_key_file);
+        list[n++] = arena_printf(child->arena, "STENTOR_EPOCH_KEYS_DIR=%s", o->epoch_folder);
+    }
     return list;
 }
 
@@ -116,6 +120,27 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(child->chunk, CHUNK);
 }
 
+// Lines that say how far it is are taken out; what remains is the answer.
+static void take_progress(JobChild *child)
+{
+    Str all = buf_view(&child->output);
+    Str prefix = STR("{\"progress\":");
+    const char *end = NULL;
+    while (str_starts(all, prefix) && (end = memchr(all.ptr, '\n', all.len)) != NULL) {
+        Str line = str_of(all.ptr, (size_t)(end - all.ptr));
+        json_t *said = json_loadb(line.ptr, line.len, 0, NULL);
+        char *text = json_dumps(json_object_get(said, "progress"), JSON_COMPACT);
+        if (text != NULL && child->options.on_progress != NULL) {
+            child->options.on_progress(child->options.ctx, text);
+        }
+        free(text);
+        json_decref(said);
+        all = str_slice(all, line.len + 1, all.len);
+    }
+    memmove(child->output.ptr, all.ptr, all.len);
+    child->output.len = all.len;
+}
+
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 {
     JobChild *child = stream->data;
@@ -124,6 +149,8 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
     } else if (!buf_str(&child->output, str_of(buf->base, (size_t)count))) {
         child->failure = "its result is too long";
         job_child_kill(child);
+    } else if (count > 0) {
+        take_progress(child);
     }
 }
 

@@ -10,11 +10,13 @@
 #include "common/base/log.h"
 #include "services/gateway/jobs/audit_process.h"
 #include "services/gateway/jobs/job_child.h"
+#include "services/gateway/jobs/shadow_process.h"
 
 enum {
     TICK_MS = 1000,
     LOOK_US = 5 * 1000000,
     RETRY_US = 2 * 1000000,
+    PROGRESS_SIZE = 512,
     KEEP_US = JOB_LEASE_S * 1000000 / 4,
 };
 
@@ -36,9 +38,10 @@ struct JobRunner {
     int32_t tries;
     JobChild *child;
     int64_t deadline_us, keep_us;
-    bool keeping, submitted; // a statement is under way
-    bool lost;               // the lease is another's
-    bool expired;            // the child was ended for its time
+    bool keeping, submitted;      // a statement is under way
+    bool lost;                    // the lease is another's
+    bool expired;                 // the child was ended for its time
+    char progress[PROGRESS_SIZE]; // what the child said last; "": nothing yet
     const char *end_state, *result, *error;
     bool stopping;
     void (*on_stopped)(void *ctx);
@@ -47,11 +50,18 @@ struct JobRunner {
 
 // clang-format off
 static const DbStatement CLAIM = {"job_claim",
-    "SELECT id, tenant_id, kind, parameters, tries FROM gateway.claim_job($1::int4, $2::int4, $3::int4)"};
-static const DbStatement KEEP = {"job_keep", "SELECT gateway.keep_job($1::text, $2::int4, $3::int4)"};
+    "SELECT id, tenant_id, kind, parameters, tries FROM gateway.claim_job($1::int4, $2::int4, $3::int4, $4::text[])"};
+static const DbStatement KEEP = {"job_keep", "SELECT gateway.keep_job($1::text, $2::int4, $3::int4, $4::text)"};
 static const DbStatement END = {"job_end",
     "SELECT gateway.end_job($1::text, $2::int4, $3::text, $4::text, $5::text)"};
 // clang-format on
+
+// A job's kind, and the child that does it.
+static const struct {
+    const char *kind, *argument;
+    bool reads_keys;
+} kinds[] = {{"audit", AUDIT_ARGUMENT, false}, {"shadow", SHADOW_ARGUMENT, true}};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static void end_job(JobRunner *runner);
 
@@ -160,7 +170,7 @@ static void on_kept(void *ctx, DbTxn *txn, const Error *err)
     runner->keeping = false;
     bool lost = err == NULL && db_get_int(db_txn_result(txn, 0), 0, 0) == 0;
     if (lost && runner->state == RUNNER_RUNNING) {
-        LOG(LOG_WARN, "a job's lease has ended; another process has it",
+        LOG(LOG_WARN, "a job is no longer this process's: it was cancelled, or its lease has ended",
             log_text("job", runner->id));
         runner->lost = true;
         job_child_kill(runner->child);
@@ -180,29 +190,53 @@ static void keep(JobRunner *runner, int64_t now_us)
     db_text(p, str_from(runner->id));
     db_i32(p, runner->tries);
     db_i32(p, JOB_LEASE_S);
+    optional(p, runner->progress[0] != '\0' ? runner->progress : NULL);
     db_txn_submit(txn, on_kept, runner);
+}
+
+static void on_child_progress(void *ctx, const char *progress)
+{
+    JobRunner *runner = ctx;
+    if (strlen(progress) < sizeof runner->progress) {
+        (void)str_to_c(str_from(progress), runner->progress, sizeof runner->progress);
+        runner->keep_us = 0; // at the next tick
+    }
 }
 
 // ---- the beginning of one ----
 
-static void start(JobRunner *runner, Str tenant, Str parameters)
+static size_t kind_of(Str name)
+{
+    size_t kind = 0;
+    while (kind + 1 < KINDS && !str_eq(name, str_from(kinds[kind].kind))) {
+        kind++;
+    }
+    return kind; // it was claimed by these names
+}
+
+static void start(JobRunner *runner, Str kind_name, Str tenant, Str parameters)
 {
     const JobRunnerOptions *o = &runner->options;
+    size_t kind = kind_of(kind_name);
     const JobChildOptions options = {
         .loop = o->loop,
-        .argument = AUDIT_ARGUMENT,
+        .argument = kinds[kind].argument,
         .input = arena_printf(
             runner->arena, "{\"tenant\":\"" STR_FMT "\",\"parameters\":" STR_FMT "}",
             STR_ARG(tenant), STR_ARG(parameters)),
         .database_url = o->database_url,
+        .master_key_file = kinds[kind].reads_keys ? o->master_key_file : NULL,
+        .epoch_folder = o->epoch_folder,
         .nats = o->nats,
         .output_max = JOB_RESULT_MAX,
+        .on_progress = on_child_progress,
         .on_ended = on_child_ended,
         .ctx = runner,
     };
     int64_t now_us = clock_mono_us();
     runner->state = RUNNER_RUNNING;
     runner->lost = runner->expired = false;
+    runner->progress[0] = '\0';
     runner->deadline_us = now_us + JOB_MAX_S * INT64_C(1000000);
     runner->keep_us = now_us + KEEP_US;
     LOG(LOG_INFO, "a job begins", log_text("job", runner->id), log_int("try", runner->tries));
@@ -221,7 +255,7 @@ static void on_claimed(void *ctx, DbTxn *txn, const Error *err)
     runner->arena = arena_new(0);
     runner->id = arena_cstr(runner->arena, db_get_text(rows, 0, 0));
     runner->tries = (int32_t)db_get_int(rows, 0, 4);
-    start(runner, db_get_text(rows, 0, 1), db_get_text(rows, 0, 3));
+    start(runner, db_get_text(rows, 0, 2), db_get_text(rows, 0, 1), db_get_text(rows, 0, 3));
     if (runner->stopping) {
         job_child_kill(runner->child);
     }
@@ -239,6 +273,10 @@ static void claim(JobRunner *runner)
     db_i32(p, JOB_LEASE_S);
     db_i32(p, JOB_TRIES);
     db_i32(p, JOBS_AT_ONCE);
+    DbArray *names = db_array(p, DB_TEXT);
+    for (size_t i = 0; i < KINDS; i++) {
+        db_push_text(names, str_from(kinds[i].kind));
+    }
     db_txn_submit(txn, on_claimed, runner);
 }
 

@@ -5,7 +5,8 @@
 //
 // Law: a job is run under a lease that is kept up while its child lives, for JOB_MAX_S at most. A
 // process that is killed lets the lease end, and another replica takes the job over, JOB_TRIES
-// times in all; then it has failed and says so. Whoever lost a lease ends nothing.
+// times in all; then it has failed and says so. Whoever lost a lease ends nothing: also a job that
+// was cancelled (gateway.cancel_job) is no longer its process's, which ends the child.
 #pragma once
 
 #include "common/db/db.h"
@@ -16,7 +17,7 @@ enum {
     JOBS_AT_ONCE = 2, // of all replicas
     JOB_LEASE_S = 20,
     JOB_MAX_S = 600,
-    JOB_RESULT_MAX = 64 * 1024,
+    JOB_RESULT_MAX = 512 * 1024,
 };
 
 typedef struct JobRunner JobRunner;
@@ -24,7 +25,8 @@ typedef struct JobRunner JobRunner;
 typedef struct JobRunnerOptions {
     uv_loop_t *loop;
     DbPool *pool;
-    const char *database_url; // borrowed, for the child
+    const char *database_url; // borrowed, for the child, as the following
+    const char *master_key_file, *epoch_folder;
     ServiceNats nats;
 } JobRunnerOptions;
 

@@ -32,12 +32,12 @@ static void the_longest_key_and_version_fit_into_the_correlation_id(void **state
 static void the_id_is_that_of_a_command_of_class_standard(void **state)
 {
     (void)state;
-    char told[ID_SIZE], made[ID_SIZE];
-    template_test_id(STR("acme"), STR("Zm9vYmFyYmF6"), NOW_US, told);
+    char answered[ID_SIZE], made[ID_SIZE];
+    template_test_id(STR("acme"), STR("Zm9vYmFyYmF6"), NOW_US, answered);
     notify_id_derive(
         STR("acme"), STR("Zm9vYmFyYmF6"), NOW_US, retention_class_code(RETENTION_STANDARD), made);
-    assert_string_equal(told, made);
-    assert_int_equal(retention_class_of_id(str_from(told)), RETENTION_STANDARD);
+    assert_string_equal(answered, made);
+    assert_int_equal(retention_class_of_id(str_from(answered)), RETENTION_STANDARD);
 }
 
 int main(void)
