@@ -9,9 +9,10 @@
 
 static int show_link(Cli *cli, const json_t *answer)
 {
-    // The address that the command uses is the one that a browser here reaches too.
-    const char *url = arena_printf(
+    // Without an address of the console the one that the command uses: a browser here reaches it.
+    const char *here = arena_printf(
         cli->arena, "%s%s", cli->settings.api_url, api_client_text(answer, "path", ""));
+    const char *url = api_client_text(answer, "url", here);
     print_pairs(
         cli, (const char *const[]){
                  "url", url, "expires_at", api_client_text(answer, "expires_at", ""), NULL});

@@ -55,6 +55,7 @@ void access_api_add(Api *api, AccessApi *access, Bus *bus)
 {
     access->audit_log.bus = bus;
     access->logins.pool = api->sessions.pool;
+    access->logins.origin = api->sessions.origin;
     access->console.sessions = &api->sessions;
     access->console.unready = api->unready;
     access->console.unready_ctx = api->unready_ctx;

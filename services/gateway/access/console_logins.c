@@ -20,6 +20,7 @@ static void on_made(void *ctx, DbTxn *txn, const Error *err)
     (void)txn;
     const Made *made = ctx;
     ApiCall *call = made->call;
+    const ConsoleLogins *logins = call->ctx;
     char until[CLOCK_RFC3339_SIZE];
     if (err != NULL) {
         api_answer_failure(call, err);
@@ -27,7 +28,13 @@ static void on_made(void *ctx, DbTxn *txn, const Error *err)
     }
     clock_format(call->http->received_at_us + CONSOLE_LINK_S * SECOND_US, until);
     const char *path = arena_printf(call->http->arena, "/console/login?token=%s", made->secret);
-    api_answer_json(call, 201, json_pack("{s:s, s:s}", "path", path, "expires_at", until));
+    json_t *json = json_pack("{s:s, s:s}", "path", path, "expires_at", until);
+    if (logins->origin.len > 0) {
+        const char *url =
+            arena_printf(call->http->arena, STR_FMT "%s", STR_ARG(logins->origin), path);
+        (void)json_object_set_new(json, "url", json_string(url));
+    }
+    api_answer_json(call, 201, json);
 }
 
 static bool may_grant(ApiCall *call, ScopeSet scopes)

@@ -7,6 +7,7 @@
 
 typedef struct ConsoleLogins {
     DbPool *pool;
+    Str origin; // STENTOR_CONSOLE_URL; empty: whoever asks knows the address
 } ConsoleLogins;
 
 void console_logins_add(Api *api, ConsoleLogins *logins);

@@ -164,6 +164,8 @@ def test_behind_https_the_cookie_is_the_hosts_alone_and_plain_http_is_for_the_ma
     secure = pipeline.service("gateway", "secure", STENTOR_GATEWAY_PORT=port, STENTOR_CONSOLE_URL="https://stentor.example").start()
     try:
         status, headers, _ = browse(pipeline, "GET", link(pipeline, "--name", "tls"), port=port)
+        printed = pipeline.run_cli("console", "login", "--json", tenant="", STENTOR_API_URL=f"http://127.0.0.1:{port}").stdout
+        assert json.loads(printed)["url"].startswith("https://stentor.example/console/login?token="), "not the inner address of the command line"
         assert status == 303 and headers["Set-Cookie"].startswith("__Host-stentor=") and "Secure" in headers["Set-Cookie"]
         cookie = headers["Set-Cookie"].split(";")[0]
         assert browse(pipeline, "GET", "/v1/me", cookie, port=port)[0] == 200
