@@ -298,7 +298,7 @@ static const struct Behind {
     const char *method, *path, *service;
 } BEHIND[] = {
     {"POST", "/v1/notifications", "stentor-ingest"},
-    {"GET", "/v1/tenant", "stentor-gateway"},
+    {"GET", "/v1/notifications", "stentor-gateway"}, // a proxy that tells no methods apart fails
 };
 
 // NULL: it answers.
@@ -347,6 +347,33 @@ static bool check_api(Doctor *doctor)
         doctor, "api", trouble == NULL ? CHECK_OK : CHECK_FAIL,
         trouble == NULL ? doctor->cli->settings.api_url : trouble);
     return trouble == NULL;
+}
+
+// A gateway that was built without Node.js has none, which is no fault.
+static void check_console(Doctor *doctor)
+{
+    const Cli *cli = doctor->cli;
+    const char *url = arena_printf(cli->arena, "%s/console/", cli->settings.api_url);
+    long status = 0;
+    CURL *curl = curl_easy_init();
+    api_client_trust(cli, curl);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_curl_body);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, 5L);
+    (void)curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_cleanup(curl);
+    if (status == 200) {
+        doctor_say(
+            doctor, "console", CHECK_OK,
+            arena_printf(cli->arena, "%s (a link to it: stentor console login)", url));
+    } else if (status == 404) {
+        doctor_say(doctor, "console", CHECK_OK, "none: the gateway was built without Node.js");
+    } else {
+        doctor_say(
+            doctor, "console", CHECK_WARN,
+            arena_printf(cli->arena, "%s answered %ld where 200 was expected", url, status));
+    }
 }
 
 // 403 is a key that is in force and may not read the tenant's settings, or a tenant that is
@@ -440,6 +467,7 @@ int cmd_doctor(Cli *cli)
     check_keys(&doctor);
     doctor_storage(&doctor);
     if (check_api(&doctor)) {
+        check_console(&doctor);
         check_api_key(&doctor);
     }
     print_sum(&doctor);

@@ -494,6 +494,26 @@ def test_doctor_names_the_service_that_does_not_run(pipeline):
         pipeline.services["webhook-receiver"].start()
 
 
+def _checks(pipeline, **settings):
+    """{check: what doctor says}"""
+    return {check["check"]: check for check in json.loads(pipeline.run_cli("doctor", "--json", **settings).stdout)["checks"]}
+
+
+def test_doctor_names_a_proxy_that_tells_no_methods_apart(pipeline):
+    """A bare Ingress sends all of /v1/notifications to ingest: here ingest's own port."""
+    checks = _checks(pipeline, STENTOR_API_URL=f"http://127.0.0.1:{pipeline.ingest_port}")
+    assert checks["api"]["result"] == "fail" and "to GET /v1/notifications where 401 was expected" in checks["api"]["text"], checks["api"]
+    assert "console" not in checks, "nothing more is asked there"
+
+
+def test_doctor_says_where_the_console_is(pipeline):
+    """Or that there is none, where the gateway was built without Node.js."""
+    url = f"http://127.0.0.1:{pipeline.api_port}/console/"
+    status = subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", url], capture_output=True, text=True, timeout=30, check=True).stdout
+    said = _checks(pipeline)["console"]
+    assert said["result"] == "ok" and {"200": url, "404": "without Node.js"}[status] in said["text"], said
+
+
 def test_doctor_tells_no_epoch_keys_from_none_yet(pipeline, tmp_path):
     def said(**settings):
         report = json.loads(pipeline.run_cli("doctor", "--json", **settings).stdout)
