@@ -47,7 +47,7 @@ def _build(suite, version, output):
         done = subprocess.run(words, capture_output=True, text=True, timeout=3000)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     else:
-        base = debian_root.kept(suite, "build", lambda root: root.install(*_packages_of("BUILD_PACKAGES"), "dpkg-dev", "file"))
+        base = debian_root.kept(suite, "build", lambda root: root.install(*_packages_of("BUILD_PACKAGES"), *_packages_of("WEB_PACKAGES"), "dpkg-dev", "file"))
         Root(suite, base, binds=[HOME, output]).run(*words, timeout=3000)
 
 
