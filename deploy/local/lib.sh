@@ -317,6 +317,21 @@ start_s3() {
     wait_for 90 s3 test -s "$DATA/s3/ready"
 }
 
+# ---- the mailbox: aiosmtpd with the handler of deploy/local/stentor_mailbox.py, mails in $DATA/mail ----
+
+# The handler stands where its user may read it. Sets smtp_port.
+prepare_mailbox() { # HANDLER
+    cmp -s "$1" "$DATA/bin/stentor_mailbox.py" || { stop mailbox aiosmtpd; install -m 644 "$1" "$DATA/bin/stentor_mailbox.py"; }
+    smtp_port=$(choose_port smtp 2525 mailbox aiosmtpd)
+}
+
+# aiosmtpd asks the DNS for this machine's name at each connection, and all mail waits for the answer: not for long.
+start_mailbox() {
+    PYTHONPATH=$DATA/bin RES_OPTIONS="timeout:1 attempts:1" start mailbox aiosmtpd -n -l "127.0.0.1:$smtp_port" \
+        -c stentor_mailbox.DemoMailbox "$DATA/mail"
+    wait_for 20 mailbox listening mailbox aiosmtpd "$smtp_port"
+}
+
 # ---- the vendor double: Postmark's API as stentor-vendor, what it took in $DATA/vendor/mails ----
 
 # Its token, of which the dispatcher has a copy in the folder of its credentials, its port and its program. Sets vendor_port.
