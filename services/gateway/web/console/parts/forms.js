@@ -12,7 +12,7 @@ export function Field({ label, value = "", set, choices, lines, hint, wrong, typ
   const options = choices?.map((choice) => (typeof choice === "string" ? { value: choice, label: choice || "any" } : choice));
   return html`<div class="field">
     <label for=${id}>${label}</label>
-    ${options && html`<select ...${common} onInput=${undefined} onChange=${common.onInput}>${options.map((option) => html`<option key=${option.value} value=${option.value} selected=${option.value === value}>${option.label}</option>`)}</select>`}
+    ${options && html`<select ...${common}>${options.map((option) => html`<option key=${option.value} value=${option.value} selected=${option.value === value}>${option.label}</option>`)}</select>`}
     ${!options && lines && html`<textarea rows=${lines} spellcheck=${false} dir="auto" ...${common}></textarea>`}
     ${!options && !lines && html`<input type=${type} autocomplete="off" dir="auto" ...${common} />`}
     ${hint && html`<p class="hint" id=${`${id}-hint`}>${hint}</p>`}
