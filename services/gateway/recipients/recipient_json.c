@@ -90,7 +90,9 @@ static bool take_address_status(ApiBody *body, PersonAddress *ret)
 
 static bool read_address(ApiBody *body, PersonAddress *ret)
 {
+    Str hash = STR_EMPTY; // an answer has it; what is copied from there is good
     bool known = take_channel(body, &ret->channel);
+    (void)api_read_text(body, "address_hash", 64, &hash);
     if (known && ret->channel == CHANNEL_NONE) {
         known = api_body_fail(
             body, "channel", "required: email, sms, whatsapp, push, inapp, voice or webhook");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/id.h"
 #include "common/base/log.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
@@ -28,14 +29,14 @@
     "), chosen AS MATERIALIZED (SELECT DISTINCT recipient_id FROM ids WHERE recipient_id > $2::text ORDER BY 1 LIMIT $3::int4)" \
     " SELECT r.recipient_id, r.identity_type, r.identity_id, r.name, r.locale, r.time_zone, r.quiet_start, r.quiet_end," \
     " r.minor, r.guardian_id, r.guardian_routing, r.unsubscribed_at, r.updated_at," \
-    " a.channel, a.address, a.status, a.verified, a.is_primary, a.label, " LABELS ", " VERSION " FROM chosen s" \
+    " a.channel, a.address, a.status, a.verified, a.is_primary, a.label, a.address_hash, " LABELS ", " VERSION " FROM chosen s" \
     " CROSS JOIN LATERAL (SELECT * FROM people.recipients q" \
     "  WHERE q.tenant_id = $1::text AND q.recipient_id = s.recipient_id AND q.sequence > 0 OFFSET 0) r" \
     " LEFT JOIN LATERAL (SELECT * FROM people.addresses q" \
     "  WHERE q.tenant_id = $1::text AND q.recipient_id = s.recipient_id OFFSET 0) a ON true" \
     " ORDER BY r.recipient_id, a.position"
 enum { ID, IDENTITY_TYPE, IDENTITY_ID, NAME, LOCALE, TIME_ZONE, QUIET_START, QUIET_END, MINOR, GUARDIAN, ROUTING,
-       UNSUBSCRIBED_AT, UPDATED_AT, CHANNEL, ADDRESS, STATUS, VERIFIED, PRIMARY, LABEL, LABEL_LIST, VERSION_AT, COLUMNS };
+       UNSUBSCRIBED_AT, UPDATED_AT, CHANNEL, ADDRESS, STATUS, VERIFIED, PRIMARY, LABEL, HASH, LABEL_LIST, VERSION_AT, COLUMNS };
 
 static const DbStatement BY_ID = {"people_by_id", IDS "SELECT $4::text AS recipient_id" PEOPLE};
 static const DbStatement BY_IDENTITY = {"people_by_identity",
@@ -147,6 +148,17 @@ static void put_name(const Reading *r, const Line *line, Buf *out)
     }
 }
 
+// What suppressions name an address by; of an erased one nothing names it.
+static void put_hash(const Line *line, Buf *out)
+{
+    char hex[2 * ADDRESS_HASH_LEN + 1];
+    if (line->text[HASH].len == ADDRESS_HASH_LEN) {
+        hex_encode(line->text[HASH].ptr, ADDRESS_HASH_LEN, hex);
+        field(out, "address_hash");
+        buf_json(out, str_from(hex));
+    }
+}
+
 static void put_address_text(const Reading *r, const Line *line, Buf *out)
 {
     Str packed = STR_EMPTY;
@@ -160,7 +172,9 @@ static void put_address_text(const Reading *r, const Line *line, Buf *out)
     field(out, "address");
     if (plain == NULL) {
         buf_cstr(out, "null");
-    } else if (r->read->reveal) {
+        return;
+    }
+    if (r->read->reveal) {
         buf_json(out, str_from(plain->address));
     } else {
         Buf masked;
@@ -169,6 +183,7 @@ static void put_address_text(const Reading *r, const Line *line, Buf *out)
         buf_json(out, buf_view(&masked));
         buf_done(&masked);
     }
+    put_hash(line, out);
 }
 
 static void put_address(const Reading *r, const Line *line, Buf *out)

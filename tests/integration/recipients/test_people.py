@@ -98,6 +98,17 @@ def test_who_was_just_stored_is_read_found_by_address_and_by_identity_and_seen_b
     assert len(stored) == 2 and not any(b"lice".hex() in row[0] for row in stored)
 
 
+def test_a_masked_address_leads_to_its_suppressions_by_its_hash(api):
+    person = _post(api, {"addresses": [{"channel": "email", "address": "hashed@example.com"}]})
+    status, entry = api("POST", "/v1/suppressions", {"address": "Hashed@example.com"})
+    assert status == 201, entry
+    shown, = api("GET", f"/v1/recipients/{person}")[1]["addresses"]
+    assert shown["address"] == "has***@example.com"
+    assert api("GET", f"/v1/suppressions?channel=email&address_hash={shown['address_hash']}")[1]["data"] == [entry]
+    whole = api("GET", f"/v1/recipients/{person}?reveal=true")[1]["addresses"]
+    assert api("PUT", f"/v1/recipients/{person}", {"addresses": whole})[0] == 200, "what was read can be written back"
+
+
 def test_the_same_identity_is_the_same_recipient_and_a_put_replaces_the_whole_record(api):
     first = _post(api, {"identity_type": "guest", "identity_id": "g-7", "addresses": [{"channel": "email", "address": "g7@example.com"}]})
     assert _post(api, {"identity_type": "guest", "identity_id": "g-7", "addresses": [{"channel": "inapp", "address": "g7"}]}) == first

@@ -58,6 +58,8 @@ static const Case RECORDS[] = {
     {"{\"guardian_id\":\"alice\"}", "guardian_id"},
     {"{\"guardian_routing\":\"both\"}", "guardian_routing"},
     {"{\"addresses\":[]}", NULL},
+    {"{\"addresses\":[{\"channel\":\"email\",\"address\":\"a@example.com\",\"address_hash\":\"00\"}]}", NULL},
+    {"{\"addresses\":[{\"channel\":\"email\",\"address\":\"a@example.com\",\"address_hash\":7}]}", "addresses[0].address_hash"},
     {"{\"labels\":[\"admin\",\"vip_2\"]}", NULL},
     {"{\"labels\":\"admin\"}", "labels"},
     {"{\"labels\":[\"admin\",7]}", "labels[1]"},
