@@ -71,7 +71,8 @@ class Console(Browser):
         try:
             for look in (lambda: None, self.dark, lambda: self.run("document.documentElement.dir = 'rtl'")):
                 look()
-                assert self.violations() == []
+                found = self.violations()
+                assert not found, found
                 assert self.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth"), "wider than the window"
         finally:
             self.dark(False)

@@ -127,7 +127,7 @@ class Browser:
         """axe-core's, each as "rule: element"."""
         self.run(axe())
         found = self.driver.execute_async_script(
-            "const done = arguments[arguments.length - 1]; axe.run(document, {resultTypes: ['violations']}).then((result) => done(result.violations), (e) => done(String(e)));")
+            "const done = arguments[arguments.length - 1]; axe.run(document, {resultTypes: ['violations'], iframes: false}).then((result) => done(result.violations), (e) => done(String(e)));")
         assert isinstance(found, list), found
         return [f"{rule['id']}: {node['target']} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
 

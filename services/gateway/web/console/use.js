@@ -26,7 +26,7 @@ export function useAnswer(path, query, { every } = {}) {
     const timer = setInterval(() => document.hidden || again(), every);
     return () => clearInterval(timer);
   }, [whole, every]);
-  return { ...answer, again };
+  return { ...(answer.of === whole ? answer : { waiting: whole !== undefined }), again }; // never what another address answered
 }
 
 // A list: {rows, next, about, problem, waiting, more, again}; `more` asks for the page behind, `about` is what the last page says beside its rows.

@@ -11,7 +11,7 @@ const MEANS = { "+": "added", "-": "removed", " ": "" };
 const show = (value) => (value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value));
 
 function Change({ of }) {
-  return html`<section class="panel" aria-label=${of.at}><h3 class="mono">${of.at}</h3>
+  return html`<section class="panel" aria-label=${of.at}><h2 class="mono">${of.at}</h2>
     ${of.lines ? html`<pre class="diff" tabindex="0" dir="auto">${of.lines.map((line, index) => html`<span key=${index} class=${MEANS[line.op]}>${line.op} ${line.text}\n</span>`)}</pre>`
       : html`<pre class="diff" tabindex="0" dir="auto"><span class="removed">- ${show(of.from)}\n</span><span class="added">+ ${show(of.to)}\n</span></pre>`}</section>`;
 }

@@ -66,7 +66,7 @@ export function Edit({ first, fixed, version }) {
   return html`<div class="split even">
     <form onSubmit=${(event) => { event.preventDefault(); act.run(); }}>
       <div class="filters">
-        ${!fixed && html`<${Field} label="Key" value=${document.key} set=${set("key")} wrong=${wrong("key")} required pattern="[a-z0-9_-]{1,64}" hint="a-z 0-9 _ -" />
+        ${!fixed && html`<${Field} label="Key" value=${document.key} set=${set("key")} wrong=${wrong("key")} required pattern="[a-z0-9_\\-]{1,64}" hint="a-z 0-9 _ -" />
           <${Field} label="Channel" value=${document.channel} set=${set("channel")} choices=${CHANNELS} />`}
         <${Field} label="Category" value=${document.category} set=${set("category")} choices=${CATEGORIES} />
         <${Field} label="Version" value=${document.version ?? ""} set=${(value) => set("version")(value || undefined)} wrong=${wrong("version")} placeholder=${version ? `above ${version}` : "1.0.0"} />
@@ -76,9 +76,9 @@ export function Edit({ first, fixed, version }) {
       <details><summary>Variables</summary><${JsonField} label="Rules of the variables" kind="array" value=${document.variables ?? []} set=${set("variables")} /></details>
       <${Trouble} of=${act.problem} />
       <p class="acts"><button class="main" disabled=${act.running}>${act.running ? "Publishing …" : "Publish as a draft"}</button>
-        <span class="quiet">A draft is sent to nobody until it is activated.</span></p>
+        <span class="quiet">New notifications take it when it is activated.</span></p>
     </form>
-    <div><h2>Preview</h2><${Looks} key=${JSON.stringify(document.sample)} request=${{ source: document, channel: document.channel }} locales=${document.locales.map(({ locale }) => locale)} sample=${document.sample} /></div>
+    <div><${Looks} key=${JSON.stringify(document.sample)} request=${{ source: document, channel: document.channel }} locales=${document.locales.map(({ locale }) => locale)} sample=${document.sample} /></div>
   </div>`;
 }
 

@@ -10,7 +10,7 @@ async function load() {
   return { ...commands, ...view, language, EditorState, defaultHighlightStyle, syntaxHighlighting };
 }
 
-// `set` gets the text. Tab leaves the editor; Ctrl+] and Ctrl+[ indent.
+// `value` is what it begins with: another text is another editor (key). `set` gets what is typed. Tab leaves the editor; Ctrl+] and Ctrl+[ indent.
 export function Editor({ label, value, set }) {
   const box = useRef();
   const editor = useRef();
@@ -30,10 +30,6 @@ export function Editor({ label, value, set }) {
     }, () => setFailed(true));
     return () => { gone = true; editor.current?.destroy(); editor.current = undefined; };
   }, []);
-  useEffect(() => { // another text than what was typed here
-    const now = editor.current?.state.doc.toString();
-    if (now !== undefined && now !== value) editor.current.dispatch({ changes: { from: 0, to: now.length, insert: value } });
-  }, [value]);
   if (failed) return html`<textarea rows="16" aria-label=${label} spellcheck=${false} value=${value} onInput=${(event) => set(event.target.value)}></textarea>`;
   return html`<div class="editor" ref=${box}></div>`;
 }

@@ -38,7 +38,7 @@ function Parts({ look, width, dark }) {
 function Look({ request, locale, width, dark, platform }) {
   const { look, problem, waiting } = useLook({ ...request, locale }, platform);
   return html`<section class="panel" aria-label=${`Preview in ${locale}`} aria-busy=${waiting ? "true" : "false"}>
-    <h3>${locale} ${look && look.locale !== locale && html`<span class="quiet">shown in ${look.locale}</span>`} ${look?.direction === "rtl" && html`<span class="quiet">right to left</span>`}</h3>
+    <h2>${locale} ${look && look.locale !== locale && html`<span class="quiet">shown in ${look.locale}</span>`} ${look?.direction === "rtl" && html`<span class="quiet">right to left</span>`}</h2>
     <${Trouble} of=${problem} />
     ${!look && !problem && html`<${Waiting} what="Rendering" />`}
     ${look?.warnings.map((text) => html`<${Warning} key=${text}>${text}</>`)}

@@ -29,7 +29,7 @@ export function TestSend({ version }) {
     ${act.done && html`<${Good}>Accepted as <${Link} to="find" parts=${[act.done.id]}>${act.done.id}</></>`}
     <p class="acts"><button class="main" disabled=${act.running || wrong !== undefined}>${act.running ? "Sending …" : "Send a test"}</button>
       <span class="quiet">Suppressions and limits count for it as for every notification.</span>
-      <${Link} to="find" query=${{ correlation_id: `test-send/${version.key}/${version.version}` }}>All tests of this version</></p>
+      <${Link} to="find" query=${{ q: `test-send/${version.key}/${version.version}`, as: "correlation_id" }}>All tests of this version</></p>
   </form>`;
 }
 
@@ -89,7 +89,7 @@ export function Shadow({ version, can, job, choose }) {
   });
   return html`<p>Renders again what the last days' notifications were made of, with ${version.version}, sends nothing, and says what would differ.</p>
     ${can("templates:write") && html`<form class="filters" onSubmit=${(event) => { event.preventDefault(); act.run(); }}>
-      <${Field} label="Days" type="number" min="1" max="7" value=${days} set=${setDays} />
+      <${Field} label="Days" type="number" min="1" max="30" value=${days} set=${setDays} />
       <${Field} label="At most" type="number" min="1" max="100000" value=${limit} set=${setLimit} />
       <div><button class="main" disabled=${act.running}>${act.running ? "Asking …" : "Compare"}</button></div></form>`}
     <${Trouble} of=${act.problem} />
