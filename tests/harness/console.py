@@ -64,6 +64,16 @@ class Console(Browser):
     def alert(self, text=None):
         return self.find("[role=alert]", text)
 
+    @contextlib.contextmanager
+    def refused(self):
+        """What the API refuses meanwhile is no error; then the screen is left, so that no refusal comes later."""
+        self.expected.append(REFUSED)
+        yield
+        self.go("#/live", "Live")
+        said = self.errors()
+        assert said == [], said
+        self.expected.remove(REFUSED)
+
     # ---- what holds for each screen ----
 
     def sound(self):

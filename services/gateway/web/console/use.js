@@ -53,6 +53,28 @@ export function usePages(path, query, { limit = 100 } = {}) {
   return { ...list, more, again: useCallback(() => setRound((count) => count + 1), []) };
 }
 
+// Of several questions to a list, [{kind, query}], the first that finds a row: {kind, waiting, problem}; kind undefined: none does. A single one is
+// not asked.
+export function useFirst(path, questions) {
+  const whole = questions.length > 1 ? JSON.stringify(questions) : undefined;
+  const [found, setFound] = useState({});
+  useEffect(() => {
+    if (!whole) return undefined;
+    const leaving = new AbortController();
+    const look = async () => {
+      for (const { kind, query } of questions) {
+        const { data, next } = await get(path, { ...query, limit: 1 }, { signal: leaving.signal });
+        if (data.length > 0 || next) return kind;
+      }
+      return undefined;
+    };
+    look().then((kind) => setFound({ of: whole, kind }), (problem) => leaving.signal.aborted || setFound({ of: whole, problem }));
+    return () => leaving.abort();
+  }, [path, whole]);
+  if (!whole) return { kind: questions[0]?.kind };
+  return found.of === whole ? found : { waiting: true };
+}
+
 // A stream while the component is there: {state, hear}. state: "opening", "open", "lost", or a Problem.
 export function useStream(path, query, hear) {
   const [state, setState] = useState("opening");

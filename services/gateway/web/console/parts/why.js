@@ -15,7 +15,7 @@ const PLACES = { ntf: "find", rcp: "recipients", dbt: "batches" };
 // A value of the evidence; what has a screen of its own leads there.
 export function Evidence({ name, value }) {
   if (TIME.test(value)) return html`<${When} at=${value} />`;
-  const screen = PLACES[ID.exec(value)?.[1]] ?? { template: "templates" }[name];
+  const screen = PLACES[ID.exec(value)?.[1]] ?? { template: "templates", sequence: "dead" }[name];
   return screen ? html`<${Link} to=${screen} parts=${[value]}>${value}</>` : html`<bdi>${value}</bdi>`;
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Find: one box for whatever is known of a notification, the list of what fits, and what became of each and why.
 
+import { at, get } from "../api.js";
 import { html, useMemo } from "../html.js";
 import { Empty, Trouble, Waiting } from "../parts/notices.js";
 import { Pill, When } from "../parts/show.js";
 import { Table } from "../parts/table.js";
 import { go, Link, refine } from "../router.js";
-import { usePages } from "../use.js";
+import { useAct, usePages } from "../use.js";
 import { Filters, isIndexed, questionOf, Search } from "./find/filters.js";
 import { KINDS, useKind } from "./find/guess.js";
 import { Notification } from "./find/notification.js";
@@ -28,6 +29,18 @@ const WHOLE = [
   { name: "Notification", show: (row) => html`<span class="mono">${row.id}</span>` },
 ];
 
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+// An order whose notifications have another correlation id than its own.
+function Order({ id }) {
+  const act = useAct(async () => {
+    const order = await get(at`/v1/orders/${id}`);
+    go("find", [], { q: order.correlation_id, as: "correlation_id" });
+    return order;
+  });
+  return html`<p><button type="button" disabled=${act.running} onClick=${act.run}>Look for an order with this id</button></p><${Trouble} of=${act.problem} />`;
+}
+
 // What was understood, or that nothing was.
 function Understood({ route, kind }) {
   const { q, as } = route.query;
@@ -37,7 +50,8 @@ function Understood({ route, kind }) {
       ${" "}<button type="button" class="plain" onClick=${() => refine(route, { ...route.query, q: "", as: "" })}>Clear the search</button></p>`;
   }
   return html`<${Empty}>Nothing has <bdi><strong>${q}</strong></bdi> as its ${kind.tried.map((each) => KINDS[each]).join(", ")}.
-    If you know what it is, say so in “Which is”.</>`;
+    If you know what it is, say so in “Which is”.</>
+    ${UUID.test(q) && html`<${Order} key=${q} id=${q} />`}`;
 }
 
 function Lag({ of }) {

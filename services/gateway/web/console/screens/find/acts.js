@@ -39,7 +39,7 @@ function Resend({ of, letter, close, done }) {
 // A recipient's own address, or one that has to be typed: the console knows it masked alone.
 function Explain({ of, searched, close }) {
   const [address, setAddress] = useState(searched ?? "");
-  const question = { template: of.template, template_version: of.template_version, channel: of.channel, category: of.category, priority: of.priority };
+  const question = { template: of.template, channel: of.channel, category: of.category, priority: of.priority };
   const act = useAct(() => send("POST", of.recipient_id ? at`/v1/recipients/${of.recipient_id}/explain` : "/v1/recipients/explain",
     of.recipient_id ? question : { ...question, address }, { key: undefined }));
   return html`<${Dialog} title="Would it reach the recipient now?" close=${close}>

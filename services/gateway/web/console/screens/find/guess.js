@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was typed into the search box: which filter of GET /v1/notifications it is for.
 
-import { get } from "../../api.js";
-import { useEffect, useState } from "../../html.js";
+import { useFirst } from "../../use.js";
 
 export const KINDS = {
   recipient_id: "recipient", address: "address", correlation_id: "correlation or order id", source_event: "source event's id", batch_id: "batch",
@@ -28,27 +27,8 @@ export function valueOf(kind, text) {
   return { recipient_id: idOf(text, "rcp_"), batch_id: idOf(text, "dbt_") }[kind] ?? text;
 }
 
-async function firstWithRows(kinds, text, signal) {
-  for (const kind of kinds) {
-    const { data, next } = await get("/v1/notifications", { [kind]: valueOf(kind, text), limit: 1 }, { signal });
-    if (data.length > 0 || next) return kind;
-  }
-  return undefined;
-}
-
 // {kind, tried, waiting, problem}: `as` is what the reader says that it is; without it the first that finds something. kind undefined: none did.
 export function useKind(text, as) {
-  const kinds = !text ? [] : as ? [as] : kindsOf(text);
-  const question = kinds.length > 1 ? `${text} ${kinds}` : undefined;
-  const [found, setFound] = useState({});
-  useEffect(() => {
-    if (!question) return undefined;
-    const leaving = new AbortController();
-    firstWithRows(kinds, text, leaving.signal).then(
-      (kind) => setFound({ of: question, kind, tried: kinds }),
-      (problem) => leaving.signal.aborted || setFound({ of: question, problem, tried: kinds }));
-    return () => leaving.abort();
-  }, [question]);
-  if (!question) return { kind: kinds[0], tried: kinds };
-  return found.of === question ? found : { tried: kinds, waiting: true };
+  const tried = !text ? [] : as ? [as] : kindsOf(text);
+  return { ...useFirst("/v1/notifications", tried.map((kind) => ({ kind, query: { [kind]: valueOf(kind, text) } }))), tried };
 }
