@@ -14,6 +14,7 @@ const SCREENS = [
   { id: "find", title: "Find", scope: "notifications:read", load: () => import("./screens/find.js") },
   { id: "dead", title: "Dead letters", scope: "dead:read", load: () => import("./screens/dead.js") },
   { id: "templates", title: "Templates", scope: "templates:read", load: () => import("./screens/templates.js") },
+  { id: "recipients", title: "Recipients", scope: "recipients:read", load: () => import("./screens/recipients.js") },
   { id: "batches", title: "Batches", scope: "batches:read", load: () => import("./screens/batches.js") },
 ];
 
