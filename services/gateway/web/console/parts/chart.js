@@ -12,7 +12,7 @@ export function Chart({ label, times, series, height = 140 }) {
   useEffect(() => {
     let gone = false;
     import("uplot").then(({ default: Plot }) => {
-      if (gone) return;
+      if (gone || !box.current) return; // left meanwhile
       // A canvas knows no variables of CSS: the colours are those of the caption.
       const caption = box.current.nextElementSibling;
       const keys = [...caption.querySelectorAll(".key")].map((key) => getComputedStyle(key).backgroundColor);
