@@ -68,7 +68,8 @@ class Browser:
     def __exit__(self, kind, *rest):
         try:
             if kind is None:
-                assert self.errors() == []
+                said = self.errors()
+                assert said == [], said
         finally:
             self.driver.quit()
             shutil.rmtree(self.profile, ignore_errors=True)

@@ -204,7 +204,13 @@ def test_an_order_leads_to_its_notifications_by_either_of_its_ids(console, pipel
 
 def test_filters_narrow_and_the_view_has_an_address(console, pipeline, known, failed):
     console.go("#/find", "Find")
-    console.find(LIST, known["id"])
+    console.find(LIST, known["id"]).click()
+    console.find(".notification h2", known["id"])
+    assert console.find(f"{LIST}[aria-current]", "sent"), "the list stays beside it"
+    with console.refused():
+        console.go("#/find/%E0%A4%A", "Find")  # a broken link
+        console.alert()
+    console.go("#/find", "Find")
     console.fill("Status", "failed")
     console.until(lambda: console.texts(LIST) and all("failed" in text for text in console.texts(LIST)), "failed ones alone")
     assert any(failed[1] in text for text in console.texts(LIST))

@@ -3,10 +3,19 @@
 
 import { html, useEffect, useState } from "./html.js";
 
+// What a stranger's link holds may be no such encoding.
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 export function readRoute(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [screen, ...rest] = path.split("/");
-  return { screen, parts: rest.map(decodeURIComponent), query: Object.fromEntries(new URLSearchParams(query)) };
+  return { screen, parts: rest.map(decoded), query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 // place("find", ["ntf_01"], {status: "failed"})

@@ -60,7 +60,7 @@ function Lag({ of }) {
 }
 
 function List({ route, id, kind, list }) {
-  const open = (row) => go("find", [row.id], route.query);
+  const open = (row) => go("find", [row.id], Object.keys(route.query).length > 0 ? route.query : { when: "24h" }); // with a query the list stays
   if (kind.problem) return html`<${Trouble} of=${kind.problem} />`;
   if (kind.waiting) return html`<${Waiting} what="Finding out what this is" />`;
   if (route.query.q && !kind.kind) return null;
