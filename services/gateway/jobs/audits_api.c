@@ -244,4 +244,5 @@ static const ApiRoute ROUTES[] = {
 void audits_api_add(Api *api, AuditsApi *audits)
 {
     api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], audits);
+    audits_list_add(api, audits);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST /v1/ops/audits and GET /v1/ops/audits/{id}: the reconciliation of every record as a job
+// POST and GET /v1/ops/audits, GET /v1/ops/audits/{id}: the reconciliation of every record as a job
 // (job_runner.h). An operator's key that names no tenant asks for all tenants; a job is its
 // tenant's.
 #pragma once
@@ -18,4 +18,5 @@ typedef struct AuditsApi {
     JobRunner *runner;
 } AuditsApi;
 
-void audits_api_add(Api *api, AuditsApi *audits); // borrows it
+void audits_api_add(Api *api, AuditsApi *audits);  // borrows it
+void audits_list_add(Api *api, AuditsApi *audits); // it does so too

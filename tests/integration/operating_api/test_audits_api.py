@@ -58,6 +58,15 @@ def test_an_audit_counts_every_notification_once_and_agrees_with_the_command(wor
     everyone = ended(world, begin(world, tenant="platform"), tenant="platform")["result"]
     assert everyone["accepted"] >= 5
     assert ended(world, begin(world, tenant=other), tenant=other)["result"]["accepted"] == 0
+
+    again = begin(world, {"grace_s": 1}, **{"Idempotency-Key": f"list-{other}"})  # its id has no time
+    last = ended(world, again)
+    status, first = ask(world, "GET", "/v1/ops/audits?limit=1")
+    assert status == 200 and first["data"] == [last]
+    rest = ask(world, "GET", f"/v1/ops/audits?limit=1&cursor={first['next']}")[1]
+    assert rest == {"data": [done], "next": None}
+    assert len(ask(world, "GET", "/v1/ops/audits", tenant=other)[1]["data"]) == 1, "another tenant's are not there"
+    assert ask(world, "GET", "/v1/ops/audits?limit=0")[0] in (400, 422) and ask(world, "GET", f"/v1/ops/audits?cursor={first['next']}", tenant=other)[0] == 400
     assert slug(ask(world, "GET", f"/v1/ops/audits/{job}", tenant=other)) == (404, "not-found")
 
 
