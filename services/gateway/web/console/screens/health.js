@@ -18,7 +18,7 @@ export default function Health({ route, me, can, tenant }) {
   const set = (change) => refine(route, { ...route.query, ...change });
   return html`<h1>Health</h1>
     <div class="filters"><${Field} label="Figures of the last" value=${days} choices=${SPANS} set=${(value) => set({ days: value })} />
-      <p class="quiet">${me.operator && !tenant ? "All tenants together." : html`Of tenant <strong dir="auto">${tenant || me.tenant}</strong>; streams and machines are everyone's.`}</p></div>
+      <p class="quiet">${me.operator && !tenant ? "All tenants together; usage, limits and keys are those of tenant platform." : html`Of tenant <strong dir="auto">${tenant || me.tenant}</strong>; streams and machines are everyone's.`}</p></div>
     <div class="columns">
       <${Audit} /><${Slo} from=${from} />
     </div>

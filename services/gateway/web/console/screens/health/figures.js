@@ -13,7 +13,7 @@ const PARTS = [["accepted_to_queued", "Accepted to queued"], ["queued_to_rendere
 const time = (ms) => (ms === null ? "–" : age(ms / 1000));
 
 function Budget({ of, budget }) {
-  if (budget.left === null) return html`<p>Nothing was accepted in this time, so no budget was used.</p>`;
+  if (budget.left === null) return html`<p>Nothing of this time is to be judged yet (${age(of.target_s)} old): no budget was used.</p>`;
   const word = budget.left > 0 ? "good" : "over";
   const left = budget.left >= 0 ? html`<strong>${percent(budget.left)}</strong> of the error budget is left` : html`the error budget is overdrawn by <strong>${percent(-budget.left)}</strong>`;
   return html`<p class="figure"><${Pill} state=${word} label=${budget.left > 0 ? "within the budget" : "overdrawn"} /> <strong>${percent(of.served_share)}</strong> served within ${age(of.target_s)}; the objective is ${percent(budget.objective)}.</p>
