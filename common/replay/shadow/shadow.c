@@ -101,6 +101,10 @@ static void take_message(Shadow *shadow, const BusMessage *message)
 {
     const ShadowPlan *plan = shadow->plan;
     Error err = {0};
+    if (plan->stop_us > 0 && clock_mono_us() > plan->stop_us) {
+        shadow->tally->limited = shadow->read_all = true;
+        return;
+    }
     if (plan->to_us > 0 && message->stored_at_us > plan->to_us) {
         shadow->read_all = true;
         return;
@@ -274,8 +278,7 @@ static bool run(Shadow *shadow, Error *err)
         ok = false;
     }
     for (Priority lane = PRIORITY_NONE + 1; ok && lane < PRIORITY_COUNT; lane++) {
-        bool enough = shadow->plan->limit > 0 && shadow->tally->limited;
-        ok = enough || read_lane(shadow, lane, err);
+        ok = shadow->tally->limited || read_lane(shadow, lane, err);
     }
     close_parts(shadow);
     return ok;

@@ -27,6 +27,8 @@ typedef struct ShadowPlan {
     int64_t to_us; // 0: now
     int64_t limit; // requests of the template; 0: all
     int64_t diffs; // groups that are printed
+    // Of clock_mono_us(): then it stops reading, as at the limit; 0: never.
+    int64_t stop_us;
 } ShadowPlan;
 
 typedef struct ShadowOptions {

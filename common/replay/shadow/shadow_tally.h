@@ -53,7 +53,7 @@ typedef struct ShadowTally {
     Map *reasons; // "missing_variable: ..." -> uint64_t *
     Map *groups;  // signature -> ShadowGroup *
     uint64_t ungrouped;
-    bool limited;    // stopped by --limit
+    bool limited;    // stopped by the plan's limit or time
     bool no_version; // there is no version that the new content could stand in: nothing was read
 } ShadowTally;
 

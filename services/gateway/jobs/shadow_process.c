@@ -46,6 +46,7 @@ static bool read_job(Job *job, Error *err)
         .limit = json_integer_value(json_object_get(parameters, "limit")),
         .diffs = SHADOW_EXAMPLES,
         .as_written = true,
+        .stop_us = job->begun_us + SHADOW_SECONDS * INT64_C(1000000),
     };
     return (plan->key[0] != '\0' && plan->version[0] != '\0' && plan->version_tenant[0] != '\0' &&
             plan->tenant[0] != '\0' && plan->limit > 0 &&

@@ -7,6 +7,8 @@
 
 #define SHADOW_ARGUMENT "--shadow-job"
 
+enum { SHADOW_SECONDS = 480 }; // then it answers with what it has compared, before JOB_MAX_S
+
 // What main() calls for `stentor-gateway --shadow-job`: the job on standard input, its progress and
 // its answer on standard output. Returns the exit status.
 int shadow_process_main(void);
