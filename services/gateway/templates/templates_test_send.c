@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/model/template_key.h"
 #include "common/request/required.h"
 #include "common/request/semver.h"
 #include "common/request/template_test.h"
