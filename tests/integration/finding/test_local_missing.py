@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """deploy/local/up makes three mails that do not arrive: each ends as it says, over the mailbox of `up`, and `stentor why` names the reason."""
 import datetime
+import http.client
 import json
 import os
 import subprocess
@@ -46,6 +47,16 @@ class Local:
                               capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return dict(line.split("=") for line in self.ids.read_text().split())
+
+    def http(self, path):
+        connection = http.client.HTTPConnection("127.0.0.1", self.pipeline.api_port, timeout=30)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status, dict(answer.getheaders())
+        finally:
+            connection.close()
 
     def mails(self):
         return [path.read_text() for path in (self.data / "mail/new").iterdir()]
@@ -103,6 +114,25 @@ def test_the_same_recipients_get_other_mails(local, made):
     sent = local.pipeline.send("alice@example.com")
     assert local.pipeline.status(sent, wait="sent")["status"] == "sent"
     wait_until(lambda: any(sent in mail for mail in local.mails()), 10, "the mail in the mailbox of up")
+
+
+def test_up_ends_with_the_three_and_a_link_to_the_console_where_there_is_one(local, made, tmp_path):
+    """The function of `up`, and what it prints."""
+    text = (LOCAL / "up").read_text()
+    function = text[text.index("console_link() {"):text.index("# ---- an old month")].strip()
+    settings = local.pipeline.cli_environment()
+    (tmp_path / "cli.conf").write_text("".join(f"{name}={settings[name]}\n" for name in ("STENTOR_API_URL", "STENTOR_API_KEY")))
+    link = function.replace("--tenant demo", "--tenant acme")
+    words = f'stentor="{BIN}/stentor"; cli_conf="{tmp_path}/cli.conf"; api_port={local.pipeline.api_port}; {link}; console_link'
+    said = subprocess.run(["bash", "-euo", "pipefail", "-c", words], capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    there = local.http("/console/")[0] == 200
+    assert bool(said) == there
+    if there:
+        status, headers = local.http(said.removeprefix(f"http://127.0.0.1:{local.pipeline.api_port}"))
+        assert status == 303 and headers["Location"] == "/console/"
+    end = text.split('progress "done"', 1)[1]
+    assert all(f"stentor why $(missing {what})" in end and f'"{what}":"%s"' in end for what in made)
+    assert 'echo "The console:     $console"' in end and "stentor console login --tenant demo" in end and '"console":"%s"' in end
 
 
 def test_running_it_again_makes_nothing_new(local, made):
