@@ -29,7 +29,7 @@ def provide(revision):
     if revision is None:
         tree, title = HOME, "this tree"
     else:
-        commit = git("rev-parse", "--verify", f"{revision}^{{commit}}")
+        commit = commit_of(revision)
         tree, title = KEPT / commit[:12], commit[:12]
         if not tree.exists():
             unpack(commit, tree)
@@ -37,8 +37,10 @@ def provide(revision):
     return Build(tree, title)
 
 
-def git(*words):
-    return subprocess.run(["git", *words], cwd=HOME, check=True, capture_output=True, text=True).stdout.strip()
+def commit_of(revision):
+    done = subprocess.run(["git", "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"], cwd=HOME, capture_output=True, text=True)
+    assert done.returncode == 0, f"'{revision}' is no revision of this history (a clone without depth has them all)"
+    return done.stdout.strip()
 
 
 def unpack(commit, tree):

@@ -7,6 +7,19 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+STARTS_MAX = 3
+
+
+def start(*words):
+    """A Product; again when another program took one of its ports in the meantime."""
+    for number in range(1, STARTS_MAX + 1):
+        try:
+            return Product(*words)
+        except AssertionError as error:
+            if number == STARTS_MAX:
+                raise
+            print(f"{error}; starting it again", file=sys.stderr, flush=True)
+    return None
 
 
 class Product:

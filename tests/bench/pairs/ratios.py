@@ -113,10 +113,10 @@ def print_load(pairs, load, title, peers):
     print_processes(pairs, load)
 
 
-def print_processes(pairs, load):
-    """CPU and context switches of a mail."""
+def print_processes(pairs, load, of="a mail"):
+    """CPU and context switches."""
     names = sorted({name for variant in pairs[0] for name in pairs[0][variant][load]["cpu"]})
-    print(f"{'  CPU us (switches) of a mail':<32}" + "".join(f"{TITLES[variant]:>32}" for variant in pairs[0]))
+    print(f"{f'  CPU us (switches) of {of}':<32}" + "".join(f"{TITLES[variant]:>32}" for variant in pairs[0]))
     for name in names:
         cells = []
         for variant in pairs[0]:
@@ -130,6 +130,8 @@ def print_processes(pairs, load):
 
 
 def print_rest(pairs):
+    print("\nnothing to do")
+    print_processes(pairs, "idle", "a second")
     print(f"\n{'':<32}{'idle ms/s':>12}{'rebuild/s':>12}{'replay/s':>12}")
     for variant in pairs[0]:
         row = [middle(pairs, variant, load, name) for load, name in (("idle", "ms_per_s"), ("rebuild", "per_s"), ("replay", "per_s"))]
@@ -144,8 +146,8 @@ def print_ratios(pairs, head):
 
 def print_statements(figures, most):
     """Of one variant in one pair: the statements with the most time."""
-    for load in LOADS:
-        print(f"\n{load}: executions and microseconds of a mail")
+    for load in [*LOADS, "idle"]:
+        print(f"\n{load}: executions and microseconds of a {'second' if load == 'idle' else 'mail'}")
         rows = sorted(figures[load]["by_statement"].items(), key=lambda row: -row[1][1])
         for query, (calls, us) in rows[:most]:
             print(f"  {calls:>9.3f} {us:>9.1f}  {' '.join(query.split())[:160]}")

@@ -42,7 +42,6 @@ def make(settings):
     words = [word for name, value in POSTGRES.items() for word in ("-c", f"{name}={value}")]
     postgres.argv = lambda: [*type(postgres).argv(postgres), *words]
     nats.argv = lambda: [*type(nats).argv(nats), "-m", str(monitor)]  # on the address that it listens on: the loopback's
-    pipeline.start([*SERVICES, *settings["beside"]])
     return pipeline, monitor
 
 
@@ -59,8 +58,10 @@ def say(answer):
 
 
 def main():
-    pipeline, monitor = make(json.loads(sys.argv[2]))
+    settings = json.loads(sys.argv[2])
+    pipeline, monitor = make(settings)
     try:
+        pipeline.start([*SERVICES, *settings["beside"]])
         say(description(pipeline, monitor))
         for line in sys.stdin:
             command = json.loads(line)
@@ -70,7 +71,8 @@ def main():
                 return
             say({"output": pipeline.cli(*command["cli"], admin=command["admin"])})
     finally:
-        pipeline.kill()
+        if pipeline.postgres.child is not None:
+            pipeline.kill()
         shutil.rmtree(pipeline.folder, ignore_errors=True)
 
 
