@@ -4,33 +4,10 @@
 // marked with '!'.
 #include "services/cli/commands.h"
 #include "services/cli/dlq_stages.h"
+#include "services/cli/init/init_help.h"
 #include "services/cli/user_config.h"
 
-// What `init files` takes.
-#define INIT_FILES_FLAGS                                                                           \
-    "folder= seen-as= database= nats= api-url= set= accounts= passwords= nats-listen= "            \
-    "nats-store= group= service-groups epoch-keys= renew json"
-
 // clang-format off
-#define INIT_FOLDER_HELP "\n  --folder DIR                  where the files are (default /etc/stentor)"
-#define INIT_FILES_HELP \
-    "\n  --seen-as DIR                 where the programs see the folder, when it is mounted elsewhere" \
-    "\n  --database CONNINFO           host, port, database and TLS of Postgres, without user and password" \
-    "\n  --nats URL, --api-url URL     where the programs reach NATS; where the command line reaches the API" \
-    "\n  --set [NAME:]SETTING=VALUE    a line in the settings of every service, or of service NAME; repeatable" \
-    "\n  --accounts FILE               applications, relays and subscribers at NATS" \
-    "\n  --passwords FILE              lines USER=PASSWORD of an installation that exists already" \
-    "\n  --nats-listen ADDRESS:PORT, --nats-store DIR   for nats.conf" \
-    "\n  --group GROUP, --service-groups   who may read the files besides their owner" \
-    "\n  --epoch-keys DIR|none         the folder of epoch keys (default of a new installation: /var/lib/stentor-epochs,\n" \
-    "                                for another folder than /etc/stentor: DIR-epochs beside it)" \
-    "\n  --renew                       write the settings again from these options; what you changed in them, passwords and keys stay"
-#define INIT_SERVERS_HELP \
-    "\n  --timeout S                   how long to wait for the servers (default 60)" \
-    "\n  --replicas N, --bytes-scale-percent N   of the streams, as for migrate" \
-    "\n  --skip-roles                  a database administrator has made the database, roles and passwords" \
-    "\n  --reset-passwords             give the roles the passwords of the folder even when they have others"
-
 const Command commands[] = {
     {"up", "", 0, 0, "json", "build and start everything on this machine (deploy/local/up)", cmd_up, "Install and run"},
     {"down", "", 0, 0, "wipe json", "stop everything that `up` started\n  --wipe   delete its data too", cmd_down, NULL},
@@ -433,6 +410,16 @@ const Command commands[] = {
      "  --expires TIME   default: after the same time as the old key\n"
      "  --tenant TENANT  another tenant's", cmd_apikey_rotate, NULL},
     {"apikey revoke", "ID", 1, 1, "tenant= json", "end an API key now: every replica refuses it within a second\n  --tenant TENANT   another tenant's", cmd_apikey_revoke, NULL},
+    {"inbox-key create", "", 0, 0, "tenant= json",
+     "create a key with which your server signs tokens for its users' inboxes; its secret is shown once (services/gateway/INBOX_TOKENS.md)\n"
+     "  --tenant TENANT   another tenant's", cmd_inbox_key_create, NULL},
+    {"inbox-key list", "", 0, 0, "tenant= json", "list the keys that sign inbox tokens of the tenant, without their secrets\n"
+     "  --tenant TENANT   another tenant's", cmd_inbox_key_list, NULL},
+    {"inbox-key rotate", "ID", 1, 1, "now tenant= json",
+     "create a second signing key for your server to change to; the old one stays in force until it is revoked\n"
+     "  --now             revoke the old one at once: its secret has leaked\n  --tenant TENANT   another tenant's", cmd_inbox_key_rotate, NULL},
+    {"inbox-key revoke", "ID", 1, 1, "tenant= json", "end a signing key: every gateway refuses its tokens within a second\n"
+     "  --tenant TENANT   another tenant's", cmd_inbox_key_revoke, NULL},
     {"console login", "", 0, 0, "name= role= tenant= json",
      "make a link that signs one person in at the console, once, within ten minutes\n"
      "  --name TEXT       who it is for, as the audit log names them (default: the user of this shell)\n"

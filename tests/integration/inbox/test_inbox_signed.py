@@ -114,6 +114,39 @@ def test_a_revoked_key_s_tokens_open_nothing(pipeline, key, sign):
     assert manage(pipeline, "DELETE", f"/{made['id']}")[0] == 404 and manage(pipeline, "DELETE", "/all")[0] == 404
 
 
+def command(pipeline, *words):
+    return json.loads(pipeline.cli("inbox-key", *words, "--json"))
+
+
+def test_the_command_line_rotates_keys(pipeline, key, sign):
+    """create, list, rotate and revoke: the old key's tokens stay good until it is revoked, or are refused at once with --now."""
+    user = new_user()
+    first = command(pipeline, "create")
+    assert ask(pipeline, sign(first["id"], first["secret"], user))[0] == 200
+    second = command(pipeline, "rotate", first["id"])
+    assert second["rotated_from"] == first["id"] and second["old_state"] == "must be revoked"
+    for each in (first, second):
+        assert ask(pipeline, sign(each["id"], each["secret"], user))[0] == 200
+    listed = command(pipeline, "list")
+    assert [each["id"] for each in listed] == [key["id"], first["id"], second["id"]] and second["secret"] not in json.dumps(listed)
+    assert command(pipeline, "revoke", first["id"])["state"] == "revoked"
+    third = command(pipeline, "rotate", second["id"], "--now")
+    assert third["old_state"] == "revoked"
+    assert [ask(pipeline, sign(each["id"], each["secret"], user))[0] for each in (first, second, third)] == [401, 401, 200]
+    assert command(pipeline, "revoke", third["id"])["id"] == third["id"]
+    assert [each["id"] for each in command(pipeline, "list")] == [key["id"]]
+    assert re.fullmatch(rf"KEY +CREATED +BY\n{key['id']}  20\S+ +\S+\n", pipeline.cli("inbox-key", "list"))
+
+
+def test_the_command_line_names_a_key_that_is_not_there(pipeline, key):
+    for words in (["revoke", key["id"][:-1] + "X"], ["rotate", "ink_01M8DZ0000000000000000000A"]):
+        done = pipeline.run_cli("inbox-key", *words)
+        assert done.returncode == 3 and "stentor inbox-key list" in done.stderr, done
+    done = pipeline.run_cli("inbox-key", "rotate", "all")
+    assert done.returncode == 2 and "not the id of a signing key" in done.stderr, done
+    assert [each["id"] for each in command(pipeline, "list")] == [key["id"]], "nothing was made"
+
+
 def test_there_are_at_most_four_keys(pipeline, key):
     made = [manage(pipeline, "POST") for _ in range(4)]
     assert [status for status, _ in made] == [201, 201, 201, 409]
