@@ -16,6 +16,7 @@
 typedef struct KeyEntry {
     uint8_t hash[SHA256_LEN];
     char tenant[TENANT_SIZE];
+    int64_t created_at_us;
     int64_t revoked_at_us; // 0: not
     bool revoked;          // whatever the clock says
     int64_t expires_at_us; // 0: never
@@ -106,6 +107,7 @@ static bool put_key(Auth *auth, Str tenant, const Stentor__V1__ApiKey *event, Er
     entry->from = from;
     memcpy(entry->hash, event->secret_hash.data, SHA256_LEN);
     (void)str_to_c(tenant, entry->tenant, sizeof entry->tenant);
+    entry->created_at_us = event->created_at_us;
     entry->revoked_at_us = event->revoked_at_us;
     entry->revoked = event->revoked;
     entry->expires_at_us = event->expires_at_us;
@@ -180,4 +182,22 @@ bool auth_holds(const Auth *auth, Str key_id, Scope scope, int64_t now_us)
     const KeyEntry *entry = map_get(auth->keys, bare_id(key_id));
     return entry != NULL && judge(entry, now_us) == AUTH_OK &&
            (entry->scopes & SCOPE_BIT(scope)) != 0;
+}
+
+AuthEnding auth_ending(const Auth *auth, int64_t now_us, int64_t within_us)
+{
+    AuthEnding ending = {.first_us = INT64_MAX};
+    Str key_id = STR_EMPTY;
+    void *value = NULL;
+    for (size_t i = 0; map_next(auth->keys, &i, &key_id, &value);) {
+        const KeyEntry *entry = value;
+        int64_t end_us = entry->expires_at_us;
+        if (end_us == 0 || entry->revoked_at_us != 0 || judge(entry, now_us) != AUTH_OK ||
+            end_us - entry->created_at_us <= within_us) {
+            continue;
+        }
+        ending.soon += end_us - now_us <= within_us;
+        ending.first_us = end_us < ending.first_us ? end_us : ending.first_us;
+    }
+    return ending;
 }

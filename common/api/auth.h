@@ -39,3 +39,11 @@ ScopeSet auth_scopes(const Stentor__V1__ApiKey *key);
 AuthVerdict auth_check(const Auth *auth, Str authorization, int64_t now_us, AuthCaller *ret);
 // Whether a key that was shown before still stands and has the scope: for what goes on for long.
 bool auth_holds(const Auth *auth, Str key_id, Scope scope, int64_t now_us);
+
+// Keys in force that expire, are not revoked for a time to come (as a rotated one is), and were
+// made for longer than `within_us`, so that who made them has forgotten it.
+typedef struct AuthEnding {
+    size_t soon;      // within that time
+    int64_t first_us; // when the first of all expires; INT64_MAX: none does
+} AuthEnding;
+AuthEnding auth_ending(const Auth *auth, int64_t now_us, int64_t within_us);

@@ -8,6 +8,7 @@
 #include "common/epochs/epoch_folder.h"
 #include "common/http/server.h"
 #include "common/service/harden.h"
+#include "common/service/health/certificates.h"
 #include "common/service/health/clock_off.h"
 #include "common/service/health/notify.h"
 #include "common/service/health/steady.h"
@@ -118,6 +119,7 @@ struct Service {
     int fail_code; // of a failure
     uint64_t lag_seen_ns;
     Heartbeat heartbeat;
+    Certificates *certificates;
     Metric *lag;
     Metric *db_seconds;
 };

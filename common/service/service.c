@@ -395,6 +395,8 @@ static int run(Service *service)
     start_handles(service);
     service->metrics = metrics_new();
     admin_register_metrics(service);
+    service->certificates = certificates_watch(
+        service->metrics, service->options.rows, service->options.count, service->options.values);
     Error err = {0};
     if (!start(service, &err)) {
         LOG(LOG_ERROR, "cannot start", log_error(&err));
@@ -487,6 +489,7 @@ int service_main(const ServiceSpec *spec, int argc, char **argv)
         code = run(service);
     }
     metrics_free(service->metrics);
+    certificates_free(service->certificates);
     epoch_folder_close(service->epochs);
     master_key_free(service->master_key);
     service_options_done(&service->options);

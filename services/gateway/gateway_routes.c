@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/gateway/gateway_state.h"
+#include "services/gateway/tenants/key_expiry.h"
 
 static void build_files(Gateway *g, const GatewayOptions *o)
 {
@@ -143,6 +144,7 @@ static void build_tenants(Gateway *g)
         bus, g->configured.auth, g->configured.catalog,
         &(KeyLastUse){service_pool(g->service), g->key_usage});
     api_keys_api_add(&g->api, g->api_keys);
+    key_expiry_register(service_metrics(g->service), g->configured.auth);
     g->inbound_keys = (InboundKeysApi){bus, service_master_key(g->service)};
     inbound_keys_api_add(&g->api, &g->inbound_keys);
     g->replies = (RepliesApi){bus, service_master_key(g->service), service_pool(g->service)};

@@ -470,6 +470,7 @@ int cmd_doctor(Cli *cli)
         check_console(&doctor);
         check_api_key(&doctor);
     }
+    doctor_certificates(&doctor);
     print_sum(&doctor);
     json_decref(doctor.checks);
     return doctor.counts[CHECK_FAIL] == 0 ? EXIT_DONE : EXIT_FAILED;

@@ -52,6 +52,9 @@ void doctor_opt_out(Doctor *doctor);
 void doctor_channels(Doctor *doctor);
 // Epoch keys and the keys' own dump.
 void doctor_keys(Doctor *doctor, PGconn *conn);
+// Certificates that end soon: in files that the settings name, and the API's own over HTTPS.
+// Nothing where there is none.
+void doctor_certificates(Doctor *doctor);
 // Erasures that wait for longer than a day; after a restore, the gate that they have closed.
 void doctor_erasures(Doctor *doctor, PGconn *conn);
 // What mailbox providers demand of the domain of --domain, asked of DNS. ERROR_USAGE: an argument

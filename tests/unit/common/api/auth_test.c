@@ -17,6 +17,7 @@ typedef struct KeySpec {
     int64_t revoked_at_us;
     int64_t expires_at_us;
     const char *scope; // NULL: none, as before there were any
+    int64_t created_at_us;
     bool revoked;
 } KeySpec;
 
@@ -30,6 +31,7 @@ static void put_spec(Auth *auth, const char *key_id, const KeySpec *spec)
     key.key_id = arena_cstr(arena, str_from(key_id));
     key.tenant = arena_cstr(arena, STR("acme"));
     key.secret_hash = pb_data(str_of(hash, sizeof hash));
+    key.created_at_us = spec->created_at_us;
     key.revoked_at_us = spec->revoked_at_us;
     key.expires_at_us = spec->expires_at_us;
     key.revoked = spec->revoked;
@@ -255,6 +257,39 @@ static void only_a_key_of_the_platform_that_names_it_is_an_operators(void **stat
     assert_true((scopes_of("acme", "operator") & SCOPE_BIT(SCOPE_KEYS_MANAGE)) != 0);
 }
 
+static void keys_that_expire_soon_are_counted(void **state)
+{
+    (void)state;
+    enum { NOW = 1000, WITHIN = 100 };
+    Auth *auth = auth_new();
+    AuthEnding none = auth_ending(auth, NOW, WITHIN);
+    assert_true(none.soon == 0 && none.first_us == INT64_MAX);
+    put_spec(auth, "never", &(KeySpec){0});
+    put_spec(auth, "later", &(KeySpec){.expires_at_us = NOW + WITHIN + 1});
+    AuthEnding later = auth_ending(auth, NOW, WITHIN);
+    assert_true(later.soon == 0 && later.first_us == NOW + WITHIN + 1);
+    put_spec(auth, "soon", &(KeySpec){.expires_at_us = NOW + WITHIN});
+    put_spec(auth, "sooner", &(KeySpec){.expires_at_us = NOW + 2});
+    AuthEnding soon = auth_ending(auth, NOW, WITHIN);
+    assert_true(soon.soon == 2 && soon.first_us == NOW + 2);
+    auth_free(auth);
+}
+
+static void keys_whose_end_is_meant_are_not_counted(void **state)
+{
+    (void)state;
+    enum { NOW = 1000, WITHIN = 100 };
+    Auth *auth = auth_new();
+    put_spec(auth, "expired", &(KeySpec){.expires_at_us = NOW});
+    put_spec(auth, "rotated", &(KeySpec){.expires_at_us = NOW + 2, .revoked_at_us = NOW + 1});
+    put_spec(auth, "short", &(KeySpec){.expires_at_us = NOW + 2, .created_at_us = NOW - 98});
+    AuthEnding ending = auth_ending(auth, NOW, WITHIN);
+    assert_true(ending.soon == 0 && ending.first_us == INT64_MAX);
+    put_spec(auth, "longer", &(KeySpec){.expires_at_us = NOW + 3, .created_at_us = NOW - 98});
+    assert_true(auth_ending(auth, NOW, WITHIN).soon == 1);
+    auth_free(auth);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +303,8 @@ int main(void)
         cmocka_unit_test(finding_11_a_key_ends_at_its_time_and_only_who_knows_it_hears_why),
         cmocka_unit_test(
             finding_11_a_key_may_what_its_scopes_say_and_one_without_any_what_it_could),
+        cmocka_unit_test(keys_that_expire_soon_are_counted),
+        cmocka_unit_test(keys_whose_end_is_meant_are_not_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
