@@ -292,6 +292,8 @@
       "nothing: what replaces the orders that differ is not committed", "its commit")                                                      \
     X("rebuild.orders_replaced", "cli",                                                                                                    \
       "the orders that differ are replaced", "their copy is dropped")                                                                      \
+    X("command.noted", "cli",                                                                                                              \
+      "the audit log has what a command does past the API", "it is done")                                                                  \
     X("topology.applied", "cli",                                                                                                           \
       "a stream or consumer is made", "the next one")
 // clang-format on

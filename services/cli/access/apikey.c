@@ -11,6 +11,7 @@
 #include "common/base/span.h"
 #include "common/session/config_put.h"
 #include "services/cli/api_client.h"
+#include "services/cli/noted.h"
 
 #define DAY_US (INT64_C(86400) * 1000000)
 
@@ -333,7 +334,8 @@ int cmd_apikey_bootstrap(Cli *cli)
     key.name = arena_cstr(cli->arena, str_from(args_flag(&cli->args, "name")));
     const char *whole = api_key_make(&key, cli->arena);
     ConfigEntry entry = {"apikey", str_from(key.tenant), str_from(key.key_id), &key.base, 0};
-    if (!config_put_once(&cli->settings.session, cli->arena, &entry, &err)) {
+    if (!cli_audit_write(cli, NULL, "api_key.bootstrapped", key.key_id, &err) ||
+        !config_put_once(&cli->settings.session, cli->arena, &entry, &err)) {
         return cli_fail(cli, &err);
     }
     print_pairs(

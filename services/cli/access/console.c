@@ -2,10 +2,10 @@
 // console login, sessions, revoke: people at the console. The link is good once and for ten
 // minutes.
 #include <jansson.h>
-#include <stdlib.h>
 
 #include "common/base/str.h"
 #include "services/cli/api_client.h"
+#include "services/cli/noted.h"
 
 static int show_link(Cli *cli, const json_t *answer)
 {
@@ -22,18 +22,11 @@ static int show_link(Cli *cli, const json_t *answer)
     return EXIT_DONE;
 }
 
-static const char *user_here(void)
-{
-    const char *user = getenv("SUDO_USER");
-    user = user != NULL ? user : getenv("USER");
-    return user != NULL && user[0] != '\0' ? user : "operator";
-}
-
 int cmd_console_login(Cli *cli)
 {
     const char *name = args_flag(&cli->args, "name");
     const char *role = args_flag(&cli->args, "role");
-    json_t *body = json_pack("{s:s}", "name", name != NULL ? name : user_here());
+    json_t *body = json_pack("{s:s}", "name", name != NULL ? name : cli_user());
     if (role != NULL) {
         (void)json_object_set_new(body, "role", json_string(role));
     }

@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/span.h"
 #include "services/cli/archive/archive.h"
+#include "services/cli/noted.h"
 
 enum { POLL_MS = 200, SHOW_US = 1000 * 1000, UNHEARD_US = 15 * 1000 * 1000 };
 
@@ -183,13 +184,24 @@ static int print_end(const Cli *cli, const Follow *follow, const char *kind)
     return EXIT_DONE;
 }
 
+// verify only reads. What is restored and what ends by age the archiver notes too, by its units.
+static bool note(Cli *cli, const char *kind, Error *err)
+{
+    const char *unit = args_word(&cli->args, 0);
+    return strcmp(kind, "verify") == 0 ||
+           cli_audit_write(
+               cli, NULL, arena_printf(cli->arena, "archive.%s", kind),
+               unit != NULL ? unit : "archive", err);
+}
+
 static int ask_and_follow(Cli *cli, const char *kind, json_t *argument)
 {
     Error err = {0};
     char *text = json_dumps(argument, JSON_COMPACT);
     json_decref(argument);
     Follow follow = {.cli = cli, .pg = archive_command_open(cli, &err)};
-    bool ok = follow.pg != NULL && place(&follow, kind, text, &err) && follow_end(&follow, &err);
+    bool ok = follow.pg != NULL && note(cli, kind, &err) && place(&follow, kind, text, &err) &&
+              follow_end(&follow, &err);
     PQfinish(follow.pg);
     free(text);
     return ok ? print_end(cli, &follow, kind) : cli_fail(cli, &err);

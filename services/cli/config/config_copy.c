@@ -14,6 +14,7 @@
 #include "services/cli/cli.h"
 #include "services/cli/config/config_line.h"
 #include "services/cli/config/config_walk.h"
+#include "services/cli/noted.h"
 
 enum { LINE_BYTES_MAX = 2 * 1024 * 1024 };
 
@@ -238,6 +239,28 @@ static bool put_all(Import *import, bool dry, Error *err)
     return true;
 }
 
+// Counted first: what changes nothing is not noted.
+static bool import_all(Import *import, bool dry, Error *err)
+{
+    if (!put_all(import, true, err)) {
+        return false;
+    }
+    if (dry || import->put == 0) {
+        return true;
+    }
+    const AuditDetail details[] = {
+        {"entries", arena_printf(import->cli->arena, "%lld", (long long)import->put)},
+        {"overwrites", arena_printf(import->cli->arena, "%lld", (long long)import->newer)}};
+    const AuditNote note = {
+        .kind = AUDIT_WRITE,
+        .action = "config.imported",
+        .target = "CONFIG",
+        .details = details,
+        .detail_count = 2};
+    import->put = import->same = 0;
+    return cli_audit(import->cli, import->session, &note, err) && put_all(import, false, err);
+}
+
 int cmd_config_import(Cli *cli)
 {
     Error err = {0};
@@ -250,7 +273,7 @@ int cmd_config_import(Cli *cli)
     bool ok = read_file(&import, args_word(&cli->args, 0), &err) &&
               config_walk(&session, &(ConfigPart){0}, note_there, &import, &err) &&
               check_newer(&import, dry || args_has(&cli->args, "force"), &err) &&
-              put_all(&import, dry, &err);
+              import_all(&import, dry, &err);
     session_close(&session);
     map_free(import.there);
     free(import.lines);
@@ -355,10 +378,15 @@ static const char *mend_subject(Mend *mend, Session *session, const char *subjec
         return mend->found ? "nothing to do: the last entry can be read"
                            : "no entry has this subject";
     }
+    bool drop = args_has(&mend->cli->args, "drop");
+    if ((mend->newest > 0 || drop) &&
+        !cli_audit_write(mend->cli, session, "config.mended", subject, err)) {
+        return NULL;
+    }
     if (mend->newest > 0) {
         return put_again(mend, session, subject, err) ? "restored as it was before" : NULL;
     }
-    if (args_has(&mend->cli->args, "drop")) {
+    if (drop) {
         // Services follow removals; of what is of no kind they know nothing, and it is deleted.
         ConfigName name;
         BusMessage removal = {.subject = str_from(subject), .event_id = STR("mend")};

@@ -8,6 +8,7 @@
 #include "common/model/currency.h"
 #include "common/routing/routes.h"
 #include "services/cli/cli.h"
+#include "services/cli/noted.h"
 
 enum { INVOICE_MAX = 16 * 1024 * 1024, MICRO_DIGITS = 6, INVOICE_FIELDS = 6 };
 static const int64_t micros_in_one = 1000000;
@@ -109,6 +110,13 @@ static bool check_price(const Cli *cli, int64_t *ret_micros, Error *err)
     return check_vendor(args_word(&cli->args, 0), args_word(&cli->args, 1), err);
 }
 
+static bool note(Cli *cli, const char *action, Error *err)
+{
+    const char *target =
+        arena_printf(cli->arena, "%.32s/%.64s", args_word(&cli->args, 0), args_word(&cli->args, 1));
+    return cli_audit_write(cli, NULL, action, target, err);
+}
+
 int cmd_costs_set(Cli *cli)
 {
     static const char sql[] =
@@ -139,7 +147,9 @@ int cmd_costs_set(Cli *cli)
         args_flag(&cli->args, "currency"),
         args_flag(&cli->args, "category")};
     PGconn *pg = open_database(cli, &err);
-    PGresult *rows = pg != NULL ? archive_ask(pg, "costs", sql, params, 9, &err) : NULL;
+    PGresult *rows = pg != NULL && note(cli, "costs.set", &err)
+                         ? archive_ask(pg, "costs", sql, params, 9, &err)
+                         : NULL;
     if (rows != NULL) {
         const char *const pairs[] = {
             "price", args_flag(&cli->args, "price"), "valid from",
@@ -164,7 +174,9 @@ int cmd_costs_delete(Cli *cli)
         args_flag(&cli->args, "country"), args_flag(&cli->args, "category"),
         args_flag(&cli->args, "tenant"),  args_flag(&cli->args, "from")};
     PGconn *pg = open_database(cli, &err);
-    PGresult *rows = pg != NULL ? archive_ask(pg, "costs", sql, params, 6, &err) : NULL;
+    PGresult *rows = pg != NULL && note(cli, "costs.deleted", &err)
+                         ? archive_ask(pg, "costs", sql, params, 6, &err)
+                         : NULL;
     int found = rows != NULL ? PQntuples(rows) : 0;
     bool ok = rows != NULL;
     PQclear(rows);
@@ -295,7 +307,9 @@ int cmd_costs_import_invoice(Cli *cli)
     const char *path = args_word(&cli->args, 0);
     PGconn *pg = NULL;
     bool ok = cli_read_file(cli, path, INVOICE_MAX, &text, &err) &&
-              (pg = open_database(cli, &err)) != NULL && archive_begin(pg, &err);
+              (pg = open_database(cli, &err)) != NULL &&
+              cli_audit_write(cli, NULL, "costs.invoice_imported", "invoice", &err) &&
+              archive_begin(pg, &err);
     if (ok && !import_lines(pg, cli->arena, text, &lines, &err)) {
         ok = error_wrap(&err, "%s: nothing was imported", path);
     }

@@ -17,6 +17,7 @@
 #include "common/session/config_get.h"
 #include "common/session/config_put.h"
 #include "services/cli/init/init.h"
+#include "services/cli/noted.h"
 #include "services/cli/operate/migrate.h"
 
 enum { TRY_EVERY_MS = 500 };
@@ -223,7 +224,8 @@ static bool register_key(Cli *cli, Session *session, Stentor__V1__ApiKey *key, E
         return false;
     }
     bool made = there.len == 0;
-    if (made && !config_put(session, cli->arena, &entry, err)) {
+    if (made && (!cli_audit_write(cli, session, "api_key.bootstrapped", key->key_id, err) ||
+                 !config_put(session, cli->arena, &entry, err))) {
         return false;
     }
     if (made) {

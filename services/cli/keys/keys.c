@@ -12,6 +12,7 @@
 #include "common/session/key_file.h"
 #include "services/cli/cli.h"
 #include "services/cli/keys/keys_epochs.h"
+#include "services/cli/noted.h"
 
 // When a key of the same kind became current after it; null: it is the current one.
 static const char STATUS_SQL[] =
@@ -251,7 +252,9 @@ int cmd_keys_retire(Cli *cli)
         return cli_fail(cli, &err);
     }
     PGconn *pg = keys_database(cli, &err);
-    bool ok = pg != NULL && retire(cli, pg, id, &err) && master_keys_load(pg, &keys, &err);
+    bool ok = pg != NULL && may_retire(cli, pg, id, &err) &&
+              cli_audit_write(cli, NULL, "key.retired", id, &err) && retire(cli, pg, id, &err) &&
+              master_keys_load(pg, &keys, &err);
     PQfinish(pg);
     if (!ok || !publish(cli, &keys, &err)) {
         return cli_fail(cli, &err);

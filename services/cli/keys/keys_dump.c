@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/keywork/keys_dump_storage.h"
 #include "services/cli/keys/keys_epochs.h"
+#include "services/cli/noted.h"
 
 static void print_dump(const Cli *cli, const char *path, const KeysDump *dump, json_t *more)
 {
@@ -137,7 +138,8 @@ static bool restore(
         return keys_dump_check(path, ret, err);
     }
     PGconn *pg = keys_database(cli, err);
-    bool ok = pg != NULL && keys_dump_restore(pg, path, ret, ret_restored, err);
+    bool ok = pg != NULL && cli_audit_write(cli, NULL, "data_keys.restored", "dump", err) &&
+              keys_dump_restore(pg, path, ret, ret_restored, err);
     PQfinish(pg);
     return ok;
 }

@@ -10,6 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
 #include "common/db/errors.h"
+#include "services/cli/noted.h"
 
 enum { POLL_MS = 500, WAIT_S = 900, SILENT_S = 60 };
 
@@ -201,7 +202,9 @@ int cmd_keys_rotate(Cli *cli)
 {
     Error err = {0};
     PGconn *pg = keys_database(cli, &err);
-    bool ok = pg != NULL && rotate(cli, pg, &err);
+    bool ok = pg != NULL &&
+              cli_audit_write(cli, NULL, "epoch_key.rotation_asked", "epochs", &err) &&
+              rotate(cli, pg, &err);
     PQfinish(pg);
     return ok ? EXIT_DONE : cli_fail(cli, &err);
 }

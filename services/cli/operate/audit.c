@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "services/cli/cli.h"
+#include "services/cli/noted.h"
 #include "services/cli/operate/audit_report.h"
 
 enum {
@@ -121,7 +122,17 @@ static void add_figures(json_t *report, const Audit *audit, int64_t begun_us)
     json_object_set_new(report, "rows_per_s", json_real((double)audit->rows / seconds));
 }
 
-static bool run(Audit *audit, json_t **ret_report, Error *err)
+static bool note_repair(Cli *cli, const Audit *audit, Error *err)
+{
+    const AuditNote note = {
+        .kind = AUDIT_WRITE,
+        .tenant = audit->options.tenant,
+        .action = "notifications.repaired",
+        .target = "accept_log"};
+    return cli_audit(cli, audit->session, &note, err);
+}
+
+static bool run(Cli *cli, Audit *audit, json_t **ret_report, Error *err)
 {
     int64_t begun_us = clock_mono_us();
     if (!read_confirmed(audit, err)) {
@@ -133,8 +144,8 @@ static bool run(Audit *audit, json_t **ret_report, Error *err)
     bool ok = true;
     if (audit->options.repair) {
         json_t *before = report;
-        ok =
-            audit_repair(audit, &repaired, err) && (repaired == 0 || read_after_repair(audit, err));
+        ok = note_repair(cli, audit, err) && audit_repair(audit, &repaired, err) &&
+             (repaired == 0 || read_after_repair(audit, err));
         report = audit_report(audit);
         add_figures(report, audit, begun_us);
         json_object_set_new(report, "repaired", json_integer((json_int_t)repaired));
@@ -205,7 +216,7 @@ static int audit_all(Cli *cli, AuditOptions *options)
     audit_table_only(audit.table, str_from(options->tenant));
     json_t *report = NULL;
     int status = EXIT_DONE;
-    if (run(&audit, &report, &err)) {
+    if (run(cli, &audit, &report, &err)) {
         note_retention(cli, &audit);
         print_report(cli, report);
         bool lost = json_integer_value(json_object_get(report, "lost")) > 0;

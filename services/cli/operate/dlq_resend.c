@@ -17,6 +17,7 @@
 #include "common/deadletter/dead_note.h"
 #include "common/deadletter/dlq_end.h"
 #include "common/deadletter/resend_group.h"
+#include "services/cli/noted.h"
 #include "services/cli/operate/dlq_selection.h"
 #include "services/cli/operate/dlq_show.h"
 
@@ -315,7 +316,7 @@ static void begin_notes(Run *run)
     run->audit = audit_log_new(run->session->bus);
     run->note = (DeadNote){
         .drop = run->drop,
-        .actor = "operator",
+        .actor = cli_actor(run->cli),
         .request_id = run->request_id,
         .program = "stentor " STENTOR_VERSION,
         .may_double = run->rules.may_double,

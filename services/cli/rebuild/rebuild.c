@@ -6,6 +6,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "services/cli/noted.h"
 #include "services/cli/rebuild/rebuild_run.h"
 
 static bool run_rebuild(Rebuild *rebuild, Error *err)
@@ -104,7 +105,10 @@ static bool run(Rebuild *rebuild, Error *err)
     uv_timer_init(&rebuild->session.loop, &rebuild->poll);
     rebuild->poll.data = rebuild;
     rebuild->began_us = clock_mono_us();
-    bool ok = archived_log_open(rebuild->cli, rebuild->carry, &rebuild->log, err) &&
+    bool ok = (rebuild->dry || cli_audit_write(
+                                   rebuild->cli, &rebuild->session, "projection.rebuilt",
+                                   rebuild->row->name, err)) &&
+              archived_log_open(rebuild->cli, rebuild->carry, &rebuild->log, err) &&
               run_rebuild(rebuild, err);
     rebuild->seconds = (double)(clock_mono_us() - rebuild->began_us) / 1e6;
     archived_log_close(&rebuild->log);

@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/replay/replay_run.h"
 #include "common/session/key_file.h"
+#include "services/cli/noted.h"
 #include "services/cli/operate/archived_log.h"
 #include "services/cli/replay/replay_options.h"
 #include "services/cli/replay/shadow_plan.h"
@@ -186,6 +187,17 @@ static int report(Cli *cli, const ReplayPlan *plan, const ReplayTally *tally, co
                                                                                 : EXIT_FAILED;
 }
 
+// It prints parts of what recipients were sent.
+static bool note_shadow(Cli *cli, const ShadowPlan *plan, Error *err)
+{
+    const AuditNote note = {
+        .kind = AUDIT_READ,
+        .tenant = plan->tenant,
+        .action = "content.compared",
+        .target = plan->key};
+    return cli_audit(cli, NULL, &note, err);
+}
+
 static bool run_shadow(Cli *cli, const ShadowPlan *plan, ShadowTally *tally, Error *err)
 {
     const Settings *settings = &cli->settings;
@@ -198,7 +210,7 @@ static bool run_shadow(Cli *cli, const ShadowPlan *plan, ShadowTally *tally, Err
     };
     return cli_need(settings->database_url, "STENTOR_DATABASE_URL", err) &&
            cli_need(settings->master_key_file, "STENTOR_MASTER_KEY_FILE", err) &&
-           shadow_run(&options, plan, tally, err);
+           note_shadow(cli, plan, err) && shadow_run(&options, plan, tally, err);
 }
 
 static int shadow(Cli *cli)
@@ -287,6 +299,23 @@ static void close_event_keys(const ReplayPlan *plan, const OpenedKeys *opened)
     master_key_free(opened->master);
 }
 
+static bool note_replay(Cli *cli, Session *session, const ReplayPlan *plan, Error *err)
+{
+    const AuditDetail details[] = {
+        {"to", target_of(plan)},
+        {"run", plan->run},
+        {"opened", plan->event_keys != NULL ? "yes" : "no"},
+        {"accept_again", plan->accept_again ? "yes" : "no"}};
+    const AuditNote note = {
+        .kind = AUDIT_WRITE,
+        .tenant = plan->tenant,
+        .action = "stream.replayed",
+        .target = plan->stream->name,
+        .details = details,
+        .detail_count = sizeof details / sizeof *details};
+    return plan->dry_run || cli_audit(cli, session, &note, err);
+}
+
 int cmd_replay(Cli *cli)
 {
     Error err = {0};
@@ -306,7 +335,7 @@ int cmd_replay(Cli *cli)
     ArchivedLog log = {0};
     OpenedKeys opened;
     bool ran = open_event_keys(cli, &session, &plan, &opened, &err) &&
-               open_past(cli, &plan, &log, &err) &&
+               open_past(cli, &plan, &log, &err) && note_replay(cli, &session, &plan, &err) &&
                replay_run(&session, &plan, cli->arena, &tally, &err);
     session_close(&session);
     archived_log_close(&log);
