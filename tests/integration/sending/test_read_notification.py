@@ -195,6 +195,23 @@ def test_a_key_that_sends_may_read_what_it_sent_and_one_without_the_scope_may_no
     assert code == 403 and "notifications:read" in problem["detail"]
 
 
+def test_each_class_is_read_from_its_own_partitions(pipeline):
+    """The class is in the id, and the row with its attempts is looked for among the partitions of that class alone."""
+    place = _post(pipeline, _mail("classes@example.com"))[1]
+    _shown(pipeline, place, "sent")
+    expected = wait_until(lambda: _get(pipeline, f"{place}?include=attempts")[1]["attempts"], 20, "its attempt in history")
+    assert [(one["vendor"], one["outcome"]) for one in expected] == [("smtp", "accepted")]
+    mail = place.rsplit("/", 1)[1]
+    for letter in "SB":
+        other = f"{mail[:14]}{letter}{mail[15:]}"
+        for table, column in (("notifications", "id"), ("delivery_attempts", "notification_id")):
+            pipeline.postgres.query(
+                f"INSERT INTO archiver.{table} SELECT (jsonb_populate_record(t, jsonb_build_object('{column}', %s::text, 'retention_class', %s::text))).*"
+                f" FROM archiver.{table} t WHERE {column} = %s", other, letter, mail)
+        code, shown = _get(pipeline, place.replace(mail, other) + "?include=attempts")
+        assert (code, shown["id"], shown["status"], shown["attempts"]) == (200, other, "sent", expected), shown
+
+
 def test_what_is_archived_is_404_with_the_units_name_and_late_events_count(pipeline):
     """History by class and period: a removed unit is named, and what came after a period was sealed is merged as history's readers do."""
     place = _post(pipeline, _mail(correlation_id="late"))[1]
