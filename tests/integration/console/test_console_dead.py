@@ -6,7 +6,7 @@ import uuid
 import pytest
 
 from tests.harness.browser import need
-from tests.harness.console import HOSTILE, REFUSED, Console
+from tests.harness.browser.console import HOSTILE, REFUSED, Console
 from tests.harness.nats_client import NatsClient
 from tests.harness.processes import wait_until
 from tests.harness.protobuf import messages

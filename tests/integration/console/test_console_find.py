@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from tests.harness.browser import need
-from tests.harness.console import HOSTILE, Console
+from tests.harness.browser.console import HOSTILE, Console
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT
 from tests.harness.processes import wait_until

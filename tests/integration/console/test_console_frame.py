@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 
 from tests.harness.browser import need
-from tests.harness.console import HOSTILE, REFUSED, Console
+from tests.harness.browser.console import HOSTILE, REFUSED, Console
 from tests.harness.pipeline import TENANT
 
 

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from tests.harness.browser import need
-from tests.harness.console import HOSTILE, REFUSED, Console
+from tests.harness.browser.console import HOSTILE, REFUSED, Console
 from tests.harness.pipeline import TENANT
 from tests.harness.processes import wait_until
 from tests.integration.operating_api.test_dead_letters_api import ask

@@ -6,7 +6,7 @@ import uuid
 import pytest
 
 from tests.harness.browser import need
-from tests.harness.console import HOSTILE, Console
+from tests.harness.browser.console import HOSTILE, Console
 from tests.harness.pipeline import TENANT
 from tests.harness.processes import wait_until
 from tests.integration.sending.test_triggers import call

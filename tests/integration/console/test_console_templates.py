@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.harness.browser import Site, need
-from tests.harness.console import HOSTILE, REFUSED, Console
+from tests.harness.browser.console import HOSTILE, REFUSED, Console
 from tests.harness.pipeline import TENANT
 from tests.integration.sending.test_templates import locale, publish
 
