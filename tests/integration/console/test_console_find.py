@@ -454,9 +454,9 @@ def crowd(pipeline):
 
 @pytest.mark.parametrize("view", ["#/find", "#/find?status=failed"])
 def test_among_100_000_the_list_is_there_at_once_and_few_rows_are_drawn(pipeline, crowd, console, view):
+    console.go("#/live", "Live")  # what is open is the other tenant's
     console.tenant(crowd)
     try:
-        console.go("#/live", "Live")
         took = console.driver.execute_async_script("""
           const done = arguments[1], since = performance.now();
           location.hash = arguments[0];
