@@ -7,11 +7,12 @@ import pytest
 
 from tests.harness.browser import need
 from tests.harness.browser.console import HOSTILE, REFUSED, Console
+from tests.harness.length import amount
 from tests.harness.pipeline import TENANT
 from tests.harness.processes import wait_until
 from tests.integration.sending.test_batches import create, fill, ids_of, show, tell
 
-MANY = 100_000
+MANY = amount(4_000, 100_000)
 OF_BATCH = 5  # common/find/find_key.h
 
 

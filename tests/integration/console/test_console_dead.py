@@ -7,13 +7,14 @@ import pytest
 
 from tests.harness.browser import need
 from tests.harness.browser.console import HOSTILE, REFUSED, Console
+from tests.harness.length import amount
 from tests.harness.nats_client import NatsClient
 from tests.harness.processes import wait_until
 from tests.harness.protobuf import messages
 from tests.integration.operating.test_dlq import make_letter
 
 BLOCKED = f"550 5.7.1 blocked {HOSTILE}"
-MANY = 100_000
+MANY = amount(4_000, 100_000)
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,13 @@ import pytest
 
 from tests.harness.browser import need
 from tests.harness.browser.console import HOSTILE, REFUSED, Console
+from tests.harness.length import amount
 from tests.harness.pipeline import TENANT
 from tests.harness.processes import wait_until
 from tests.integration.operating_api.test_dead_letters_api import ask
 from tests.integration.operating_api.test_figures_api import planted  # noqa: F401 (a fixture)
 
-MANY = 100_000
+MANY = amount(4_000, 100_000)
 AUDIT = "section[aria-labelledby=audit]"
 SLO = "section[aria-labelledby=slo]"
 

@@ -138,7 +138,8 @@ def test_a_refused_version_names_the_field_and_nothing_that_was_typed_is_lost(co
     console.fill("Key", "broken")
     console.fill("Text (en)", "{{#if}")
     console.button("Publish as a draft").click()
-    assert "locale 'en': text: line 1" in console.alert().text
+    assert "locale 'en': text: line 1" in console.find("form [role=alert]").text
+    console.find("section[aria-label='Preview in en'] [role=alert]", "line 1")
     assert console.field("Text (en)").get_property("value") == "{{#if}"
     console.sound()
     console.errors()
@@ -169,7 +170,7 @@ def test_a_version_is_sent_once_and_the_notification_is_a_click_away(console):
 
 
 def test_a_version_is_tried_on_what_was_sent(console, pipeline):
-    sent = pipeline.post({"to": "shadow@example.com", "template": "look", "version": "1.0.0", "variables": {"n": 3, "name": "Sam"}})[2]["id"]
+    sent = pipeline.post({"to": "shadow@example.com", "template": "look", "template_version": "1.0.0", "variables": {"n": 3, "name": "Sam"}})[2]["id"]
     assert pipeline.status(sent, wait="sent")
     look(console)
     console.button("Shadow").click()
