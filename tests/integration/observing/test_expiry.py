@@ -66,8 +66,8 @@ def test_a_process_has_a_figure_for_each_file_of_certificates_that_its_settings_
     (both := tmp_path / "both.pem").write_text(late.read_text() + soon.read_text())
     ingest = pipeline.service("ingest", instance="-expiry", STENTOR_INGEST_PORT=0, SSL_CERT_FILE=late,
                               STENTOR_DATABASE_URL=f"{pipeline.postgres.url('stentor_ingest')} sslrootcert={both}")
-    ingest.start()
     try:
+        ingest.start()
         assert 2 * DAY < ingest.metric(EXPIRY + '{setting="STENTOR_DATABASE_URL sslrootcert"}') <= 3 * DAY, "the first that ends"
         assert 299 * DAY < ingest.metric(EXPIRY + '{setting="SSL_CERT_FILE"}') <= 300 * DAY
     finally:
