@@ -367,6 +367,8 @@ static bool compile_block(Compiler *compiler, const Node *node, Error *err)
     }
     OpKind kind = program->ops[opening].kind;
     bool enters = kind != OP_IF_GO && kind != OP_UNLESS_GO;
+    bool by_helper = !enters && program->ops[opening].operand.kind == OPERAND_CALL;
+    program->ops[opening].by_helper = by_helper;
     if (enters && !compile_inside(compiler, node, err)) {
         return false;
     }
@@ -378,7 +380,7 @@ static bool compile_block(Compiler *compiler, const Node *node, Error *err)
     }
     uint32_t go = program->op_count;
     if (node->inverse != NULL) {
-        emit(compiler, OP_GO, node->at);
+        emit(compiler, OP_GO, node->at)->by_helper = by_helper;
     }
     program->ops[opening].target = program->op_count;
     if (node->inverse == NULL) {

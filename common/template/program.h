@@ -109,6 +109,7 @@ typedef struct Op {
     bool ends_scheme;      // OP_TEXT in HTML: begins with what may end a URL's scheme
     bool has_code;         // OP_TEXT in HTML: may begin an attribute that is code
     bool zero_is_true;     // OP_UNLESS_GO, OP_IF_GO: includeZero=true
+    bool by_helper;        // OP_UNLESS_GO, OP_IF_GO and their OP_GO: a helper's result chooses
     uint32_t target;
     uint32_t at; // where in the source
     union {

@@ -191,6 +191,11 @@ static bool within_steps(Render *render, Error *err)
 static bool call_helper(Render *render, const Operand *operand, Value *ret, Error *err)
 {
     const HelperCall *call = operand->call;
+    if (render->context->as_written) { // what it makes of values is as personal as they are
+        *ret = (Value){.kind = VALUE_TEXT, .text = STR("{{}}")};
+        render->steps++;
+        return true;
+    }
     Value params[PARAMS_MAX];
     Value values[PAIRS_MAX];
     for (size_t i = 0; i < call->param_count; i++) {
@@ -410,6 +415,9 @@ static bool step(Render *render, const Op *op, uint32_t *pc, Error *err)
 {
     Value value;
     bool is_true;
+    if (op->by_helper && render->context->as_written) {
+        return true; // both branches are shown: which one held would say how values compare
+    }
     switch (op->kind) {
     case OP_TEXT:
         put_text(render, op);

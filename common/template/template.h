@@ -58,8 +58,9 @@ typedef struct TemplateContext {
     TemplateTools *tools;         // NULL: made for this render, which is slow when a helper is used
     TemplateMeter *meter;         // NULL: none
     const TemplateAssets *assets; // NULL: none, and `asset` is an error
-    bool as_written; // {{name}} prints itself in the place of its value: the rendering is shown
-                     // without what it was rendered with, and is not to be sent
+    // {{name}} prints itself in the place of its value, and where a helper's result chooses, both
+    // branches are there: the rendering is shown without what it was rendered with, and not sent.
+    bool as_written;
 } TemplateContext;
 
 typedef struct Template Template;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/replay/shadow/shadow_content.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -338,6 +339,22 @@ static ShadowResult compare_drafts(ShadowContent *content, const Comparison *c, 
     return SHADOW_DIFFERENT;
 }
 
+// Where a rendering failed, and which value was no time zone, says what the values are.
+static void count_reason(
+    const ShadowContent *content, const RenderFailure *failure, ShadowTally *tally)
+{
+    bool by_values = failure->code == FAILURE_RENDER || failure->code == FAILURE_LIMIT;
+    Str rest = str_from(failure->reason), part;
+    char reason[80];
+    (void)str_split(&rest, ':', &part);
+    snprintf(
+        reason, sizeof reason, STR_FMT ": a preview with such data says where",
+        STR_ARG(str_slice(part, 0, 40)));
+    shadow_count_reason(
+        tally, failure_code_name(failure->code),
+        content->plan->as_written && by_values ? reason : failure->reason);
+}
+
 static ShadowResult compare_renderings(
     ShadowContent *content, const Comparison *c, ShadowTally *tally)
 {
@@ -346,7 +363,7 @@ static ShadowResult compare_renderings(
     bool did = render_with(content, c->frozen, c, false, &content->before, &before);
     bool would = render_with(content, c->changed, c, false, &content->after, &after);
     if (!would) {
-        shadow_count_reason(tally, failure_code_name(after.code), after.reason);
+        count_reason(content, &after, tally);
         return did ? SHADOW_FAILS : SHADOW_FAILS_STILL;
     }
     return did ? compare_drafts(content, c, tally) : SHADOW_FIXED;
@@ -361,7 +378,7 @@ static ShadowResult compare_content(ShadowContent *content, Comparison *c, Shado
         return SHADOW_UNREADABLE;
     }
     if (!parse_variables(json, &c->variables, &failure)) {
-        shadow_count_reason(tally, failure_code_name(failure.code), failure.reason);
+        count_reason(content, &failure, tally);
         return SHADOW_FAILS_STILL;
     }
     ShadowResult result = compare_renderings(content, c, tally);

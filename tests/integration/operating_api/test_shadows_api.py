@@ -96,6 +96,17 @@ def test_what_would_fail_is_counted_with_its_reason(world):
     assert result["reasons"] == [{"reason": "missing_variable: required variable 'iban' is missing", "count": result["failed"]}]
 
 
+def test_a_version_that_compares_values_or_fails_by_them_shows_none(world):
+    spell = "".join(f'{{{{#if (eq (truncate name 1 "") "{letter}")}}}}{letter}{{{{else}}}}-{{{{/if}}}}' for letter in "ABC")
+    publish(world, "3.1.0", "draft", f"Begins with {spell}", "{{#if (eq name 'Alice')}}{{date '2026-01-01T00:00:00Z' zone=name}}{{else}}\n{{currency n name}}{{/if}}")
+    result = ended(world, begin(world, "3.1.0"))["result"]
+    assert result["reasons"] == [{"reason": "render_failed: html: a preview with such data says where", "count": result["failed"]}] and result["failed"] >= len(NAMES)
+    publish(world, "3.2.0", "draft", f"Begins with {spell}", "<p>Dear {{name}},</p>\n<p>please pay {{total}}.</p>")
+    result = ended(world, begin(world, "3.2.0"))["result"]
+    assert result["different"] == result["compared"] >= len(NAMES)
+    assert {lines(difference, "subject")[-1] for difference in result["differences"]} == {("+", "Begins with A-B-C-")}
+
+
 def test_a_limit_ends_it_and_says_that_there_is_more(world):
     result = ended(world, begin(world, "1.0.0", limit=2, days=1))["result"]
     assert (result["compared"], result["complete"]) == (2, False)

@@ -45,6 +45,10 @@ static void values_show_as_their_tags_and_conditions_hold(void **state)
         {TEMPLATE_ESCAPE_HTML, "{{name}}", "{{name}}"},
         {TEMPLATE_ESCAPE_HTML, "{{#*inline \"who\"}}[{{name}}]{{/inline}}{{> who}}", "[{{name}}]"},
         {TEMPLATE_ESCAPE_HTML, "<a href=\"{{name}}\" style=\"color:{{name}}\">", "<a href=\"{{name}}\" style=\"color:{{name}}\">"},
+        {TEMPLATE_ESCAPE_HTML, "{{#if (eq name \"Alice\")}}A{{else if (lt total 20)}}B{{else}}C{{/if}}{{#unless (gt total 3)}}D{{else}}E{{/unless}}.", "ABCDE."},
+        {TEMPLATE_ESCAPE_HTML, "{{#if (eq name \"Bob\")}}{{#if vip}}v{{else}}{{/if}}{{#if none}}n{{/if}}{{/if}}{{#with (lookup lines 9)}}w{{/with}}.", "vw."},
+        {TEMPLATE_ESCAPE_HTML, "{{#*inline \"is\"}}{{#if it}}yes{{else}}no{{/if}}{{/inline}}{{> is it=(eq name \"Bob\")}}", "yes"},
+        {TEMPLATE_ESCAPE_HTML, "{{date at zone=name}} {{currency total name}}", "{{date at zone=name}} {{currency total name}}"},
     };
     // clang-format on
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
