@@ -152,9 +152,14 @@ class Site:
         self.port = free_port()
         self.pages = {}
         self.asked = []
+        self.callers = 0  # connections, also those that ask for nothing
         site = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
+            def setup(self):
+                site.callers += 1
+                super().setup()
+
             def do_GET(self):  # noqa: N802 (http.server's name)
                 path = self.path.partition("?")[0]
                 site.asked.append(path)
