@@ -383,9 +383,10 @@ static void take_session(ApiCall *call, const ApiPerson *found)
     Str tenant = found->tenants[0];
     ScopeSet scopes = scope_set_from_name(found->role);
     for (size_t i = 0; i < found->tenant_count; i++) {
-        bool platform = str_eq(found->tenants[i], AUTH_PLATFORM);
-        tenant = platform || str_eq(found->tenants[i], wanted) ? found->tenants[i] : tenant;
-        call->operates |= platform && (scopes & SCOPE_BIT(SCOPE_TENANTS_OPERATE)) != 0;
+        bool operates = str_eq(found->tenants[i], AUTH_PLATFORM) &&
+                        (scopes & SCOPE_BIT(SCOPE_TENANTS_OPERATE)) != 0;
+        tenant = operates || str_eq(found->tenants[i], wanted) ? found->tenants[i] : tenant;
+        call->operates |= operates;
     }
     ApiPerson *copy = arena_alloc(arena, sizeof *copy);
     *copy = *found;

@@ -13,11 +13,12 @@ from tests.harness.pipeline import TENANT
 from tests.harness.processes import free_port, wait_until
 from tests.integration.access.test_console import SAME, link
 
-ROLES = "ops=operator@platform,acme-support=support@acme,acme-support=support@keys-one,CN=viewers@acme=viewer@acme"
+ROLES = "ops=operator@platform,acme-support=support@acme,acme-support=support@keys-one,CN=viewers@acme=viewer@acme,both=viewer@acme,both=viewer@platform"
 PEOPLE = {
     "olga": {"preferred_username": "olga@stentor.test", "groups": ["staff", "ops"]},
     "sam": {"preferred_username": "sam", "groups": ["acme-support", "CN=viewers@acme"]},
     "vera": {"groups": "CN=viewers@acme"},
+    "walt": {"preferred_username": "walt", "groups": ["both"]},
     "nora": {"preferred_username": "nora", "groups": ["staff"]},
     "alan": {"preferred_username": "alan"},
 }
@@ -120,6 +121,14 @@ def test_a_person_signs_in_at_the_provider_and_may_what_the_groups_give(pipeline
         assert answer[0] == 303, answer
         shown = me(console, person)[1]
         assert (shown["user"], shown["role"], shown["tenants"], shown["operator"]) == (user, role, tenants, False)
+
+
+def test_who_only_looks_at_a_tenant_and_at_the_platform_chooses_between_them(provider, console):
+    person, _ = sign_in(console, provider, "walt")
+    for tenant in (TENANT, "platform"):
+        status, _, text = person.ask(f"{console}/v1/me", **{"Stentor-Tenant": tenant})
+        assert status == 200 and json.loads(text)["tenant"] == tenant and json.loads(text)["operator"] is False, text
+    assert person.ask(f"{console}/v1/me", **{"Stentor-Tenant": "keys-one"})[0] == 403
 
 
 def test_the_login_goes_to_the_provider_with_pkce_and_to_no_other_place(console, provider):
