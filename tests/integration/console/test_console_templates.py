@@ -172,7 +172,7 @@ def test_a_version_is_sent_once_and_the_notification_is_a_click_away(console):
 
 
 def test_a_version_is_tried_on_what_was_sent(console, pipeline):
-    sent = pipeline.post({"to": "shadow@example.com", "template": "look", "template_version": "1.0.0", "variables": {"n": 3, "name": "Sam"}})[2]["id"]
+    sent = pipeline.post({"to": "shadow@example.com", "template": "look", "template_version": "1.0.0", "variables": {"n": 3, "name": "Zoltan"}})[2]["id"]
     assert pipeline.status(sent, wait="sent")
     look(console)
     console.button("Shadow").click()
@@ -180,5 +180,5 @@ def test_a_version_is_tried_on_what_was_sent(console, pipeline):
     console.button("Compare").click()
     console.find("section[aria-label=Shadow] .pill", "done", 60)
     console.find("section[aria-label=Shadow] dt", "Different")
-    assert "Sam" not in console.texts("section[aria-label=Shadow]")[0], "values are not shown"
+    assert "Zoltan" not in console.texts("section[aria-label=Shadow]")[0], "values are not shown"
     console.sound()

@@ -4,7 +4,7 @@
 import { chooseTenant, events, get, Problem, tenantBefore, tenantNow } from "./api.js";
 import { html, useEffect, useRef, useState } from "./html.js";
 import { Trouble, Waiting } from "./parts/notices.js";
-import { go, Link, useRoute } from "./router.js";
+import { go, Link, readRoute, refine, useRoute } from "./router.js";
 import { signOut, SignIn } from "./session.js";
 import { useDisplay } from "./display.js";
 
@@ -60,12 +60,19 @@ function Head({ me, screens, now, change }) {
     <div class="who">
       <${Tenant} me=${me} change=${change} />
       <${Display} />
-      <details class="menu"><summary dir="auto">${me.user ?? me.key_id}</summary><div>
-        <p>Role <strong>${me.role}</strong></p>
+      <details class="menu"><summary><bdi>${me.user ?? me.key_id}</bdi> (${me.role})</summary><div>
         <button type="button" onClick=${signOut}>Sign out</button>
       </div></details>
     </div>
   </header>`;
+}
+
+// A link may name a tenant, "#/find?tenant=acme", which an operator's session does not.
+function beginTenant() {
+  const route = readRoute(location.hash);
+  const { tenant, ...query } = route.query;
+  chooseTenant(tenant ?? tenantBefore() ?? "");
+  if (tenant !== undefined) refine(route, query);
 }
 
 // me: {data, problem, over}
@@ -73,7 +80,7 @@ function useMe() {
   const [me, setMe] = useState({});
   const [round, setRound] = useState(0);
   useEffect(() => {
-    chooseTenant(tenantBefore() ?? "");
+    beginTenant();
     const asking = get("/v1/me");
     asking.catch((problem) => { // a tenant of an earlier session
       if (![403, 404, 422].includes(problem.status) || !tenantNow()) throw problem;

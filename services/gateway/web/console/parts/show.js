@@ -21,7 +21,7 @@ export function Pill({ state, label }) {
   return html`<span class="pill ${tone}"><span aria-hidden="true">${SIGN[tone] ?? "○"}</span> ${label ?? state}</span>`;
 }
 
-const SECOND = { dateStyle: "medium", timeStyle: "medium" };
+const SECOND = { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
 const SHORT = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
 
 // In the browser's zone; the title has it in UTC.

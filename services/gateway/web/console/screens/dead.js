@@ -45,6 +45,7 @@ function Groups({ of, filter, choose }) {
   return html`<${Answer} of=${of} what="Reading the stream">${({ data, other, complete }) => html`
     <${Table} label="Reasons" columns=${GROUPS} list=${{ rows: data }} id=${(row) => OF_GROUP.map((name) => row[name]).join("\n")} chosen=${chosen} open=${choose}
       empty=${filter.since ? "Since then no stage has given anything up." : "No stage has given anything up."} />
+    ${data.length > 0 && html`<p class="quiet">If they were sent again: safe ones cannot have gone out, others may double; a refused one stays, and its letter says why.</p>`}
     ${other > 0 && html`<p class="quiet">${number(other)} more letters are of further groups.</p>`}
     ${!complete && html`<${Warning}>There are more letters than one call reads: the numbers are of the oldest ones.</>`}`}</>`;
 }

@@ -7,8 +7,9 @@ import { Field } from "../parts/forms.js";
 import { Answer, Empty, Trouble, Waiting } from "../parts/notices.js";
 import { age, bytes, number, Pill, rate, When } from "../parts/show.js";
 import { Table } from "../parts/table.js";
-import { go, refine } from "../router.js";
+import { go, Link, refine } from "../router.js";
 import { useAnswer, useStream } from "../use.js";
+import { CHANNELS, STATUSES } from "../words.js";
 
 const KEPT_SECONDS = 120;
 const KEPT_ROWS = 200;
@@ -17,7 +18,6 @@ const STAGES = { accept: "Accept", render: "Render", send: "Send", record: "Reco
 const ABOUT = {
   accept: "takes requests and decides who may get them", render: "makes the content", send: "gives it to a vendor", record: "writes the history",
   wait: "holds digests and what is due later", hear: "takes the vendors' callbacks", post: "posts to webhooks" };
-const STATUSES = ["", "failed", "bounced", "complained", "suppressed", "unknown", "sent", "delivered", "queued", "scheduled", "cancelled", "expired"];
 
 function Replicas({ of }) {
   const down = of.down + of.not_ready;
@@ -123,12 +123,12 @@ function Statuses({ route }) {
   return html`<section aria-labelledby="statuses"><h2 id="statuses">Statuses as they come</h2>
     <div class="filters">
       <${Field} label="Status" value=${status} set=${(value) => set({ status: value })} choices=${STATUSES} />
-      <${Field} label="Channel" value=${channel} set=${(value) => set({ channel: value })} choices=${["", "email", "sms", "push", "inapp", "whatsapp", "voice", "webhook"]} />
+      <${Field} label="Channel" value=${channel} set=${(value) => set({ channel: value })} choices=${["", ...CHANNELS]} />
       <div><button type="button" aria-pressed=${held ? "true" : "false"} onClick=${hold}>${held ? `Go on (${number(missed)} came meanwhile)` : "Hold"}</button></div>
     </div>
     ${typeof state === "object" && html`<${Trouble} of=${state} />`}
     ${state === "lost" && html`<p class="notice warn" role="status">The stream was lost; what happens meanwhile comes when it is back.</p>`}
-    ${rows.length === 0 ? html`<${Empty}>${state === "open" ? "Nothing has happened since you opened this." : "Opening the stream …"}</>`
+    ${rows.length === 0 ? html`<${Empty}>${state === "open" ? html`Nothing has happened since you opened this. <${Link} to="find">Find</> shows what was before.` : "Opening the stream …"}</>`
       : html`<${Table} label="Statuses" columns=${EVENTS} list=${{ rows }} id=${(row) => row.id} open=${(row) => go("find", [row.data.id])} />`}
   </section>`;
 }

@@ -38,7 +38,7 @@ function Search({ route }) {
   return html`<form class="search" role="search" onSubmit=${submit}>
     <${Field} label="Address, id of a recipient, or your application's own id" value=${text} set=${setText} type="search" maxlength="4096" spellcheck=${false} />
     <${Field} label="Which is" value=${as} set=${(value) => refine({ ...route, parts: [] }, { q: text.trim(), as: value })}
-      choices=${[{ value: "", label: "as it looks" }, ...Object.entries(KINDS).map(([value, label]) => ({ value, label }))]} />
+      choices=${[{ value: "", label: "by its form" }, ...Object.entries(KINDS).map(([value, label]) => ({ value, label }))]} />
     <button type="submit" class="main">Find</button>
   </form>`;
 }

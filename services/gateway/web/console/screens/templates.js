@@ -7,7 +7,7 @@ import { Pill, When } from "../parts/show.js";
 import { Table } from "../parts/table.js";
 import { go, Link, refine } from "../router.js";
 import { usePages } from "../use.js";
-import { CHANNELS } from "./templates/document.js";
+import { CHANNELS } from "../words.js";
 import { New } from "./templates/edit.js";
 import { Version } from "./templates/version.js";
 

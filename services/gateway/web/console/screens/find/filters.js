@@ -4,17 +4,14 @@
 import { html, useEffect, useState } from "../../html.js";
 import { Field } from "../../parts/forms.js";
 import { go, refine } from "../../router.js";
+import { CATEGORIES, CHANNELS, STATUSES, UNHAPPY } from "../../words.js";
 import { idOf, KINDS, valueOf } from "./guess.js";
 
 const HOUR_MS = 3_600_000;
 const SPANS = { "1h": 1, "24h": 24, "7d": 168, "30d": 720 };
-const INDEXED = ["failed", "bounced", "suppressed", "complained", "unknown"]; // statuses that are found in whatever span
-const STATUSES = ["", ...INDEXED, "queued", "scheduled", "rendering", "sending", "sent", "delivered", "opened", "clicked", "superseded"];
-export const CHANNELS = ["email", "sms", "whatsapp", "push", "inapp", "voice", "webhook"];
-export const CATEGORIES = ["transactional", "operational", "security", "reminder", "marketing", "system", "academic", "billing", "social", "compliance"];
 
 // An index serves it; else a span of a day is the most that the API looks through.
-export const isIndexed = ({ q, template, batch, status }) => Boolean(q || template || batch || INDEXED.includes(status));
+export const isIndexed = ({ q, template, batch, status }) => Boolean(q || template || batch || UNHAPPY.includes(status));
 
 function spanOf(query) {
   if (query.when === "own") return { from: query.from && new Date(query.from).toISOString(), to: query.to && new Date(query.to).toISOString() };
@@ -45,7 +42,7 @@ export function Search({ route }) {
     <${Field} label="Address, id of a notification, recipient, order or batch, or a vendor's message id" value=${text} set=${setText} type="search" maxlength="4096"
       dir="auto" spellcheck=${false} />
     <${Field} label="Which is" value=${as} set=${(value) => refine(route, { ...route.query, q: text.trim(), as: value })}
-      choices=${[{ value: "", label: "as it looks" }, ...Object.entries(KINDS).map(([value, label]) => ({ value, label }))]} />
+      choices=${[{ value: "", label: "by its form" }, ...Object.entries(KINDS).map(([value, label]) => ({ value, label }))]} />
     <button type="submit" class="main">Find</button>
   </form>`;
 }

@@ -8,7 +8,7 @@ import { Answer, Trouble } from "../../parts/notices.js";
 import { Pill, When } from "../../parts/show.js";
 import { Table } from "../../parts/table.js";
 import { useAct, useAnswer } from "../../use.js";
-import { CATEGORIES, CHANNELS } from "../find/filters.js";
+import { CATEGORIES, CHANNELS } from "../../words.js";
 
 const ROWS = ["any", ...CATEGORIES];
 const COLUMNS = ["any", ...CHANNELS];

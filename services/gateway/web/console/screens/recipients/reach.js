@@ -7,7 +7,7 @@ import { Field } from "../../parts/forms.js";
 import { Trouble } from "../../parts/notices.js";
 import { Decision } from "../../parts/why.js";
 import { useAct } from "../../use.js";
-import { CATEGORIES, CHANNELS } from "../find/filters.js";
+import { CATEGORIES, CHANNELS } from "../../words.js";
 
 export function Reach({ id }) {
   const [given, setGiven] = useState({ channel: "email", category: "", template: "" });

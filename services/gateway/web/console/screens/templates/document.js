@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A version as a document (common/render/README.md), as the editor changes it. Pure.
 
-export const CHANNELS = ["email", "sms", "whatsapp", "push", "inapp", "voice", "webhook"];
-export const CATEGORIES = ["transactional", "operational", "security", "reminder", "marketing", "system", "academic", "billing", "social", "compliance"];
-
 // The parts of a channel's content, as the editor offers them; what a version has besides stays as it is.
 const PARTS = {
   email: ["subject", "preheader", "html", "text"], sms: ["text"], whatsapp: ["reference", "text"], push: ["title", "text", "data"],

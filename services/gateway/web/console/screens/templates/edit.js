@@ -7,7 +7,8 @@ import { Field, Tabs } from "../../parts/forms.js";
 import { Trouble } from "../../parts/notices.js";
 import { go } from "../../router.js";
 import { useAct } from "../../use.js";
-import { CATEGORIES, CHANNELS, LABELS, newDocument, partsOf, partText, readJson, withLocale, withoutLocale, withPart } from "./document.js";
+import { CATEGORIES, CHANNELS } from "../../words.js";
+import { LABELS, newDocument, partsOf, partText, readJson, withLocale, withoutLocale, withPart } from "./document.js";
 import { Editor } from "./editor.js";
 import { Looks } from "./looks.js";
 
