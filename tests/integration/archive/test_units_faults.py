@@ -256,7 +256,13 @@ def test_adopting_takes_the_bucket_and_the_other_stands_still(units):
     assert units.state() == "removed"
 
 
-def test_orphans_are_reported_and_deleted_by_command_only(units):
+@pytest.fixture
+def log(pipeline):
+    """Settings of a command that changes something: it says so in the audit log first."""
+    return {"STENTOR_NATS_URL": pipeline.nats.url, "STENTOR_NATS_USER": "stentor-cli", "STENTOR_NATS_PASSWORD": "pw"}
+
+
+def test_orphans_are_reported_and_deleted_by_command_only(units, log):
     units.fill(rows=5)
     units.start()
     units.run()
@@ -278,13 +284,13 @@ def test_orphans_are_reported_and_deleted_by_command_only(units):
     assert young.returncode == 2 and "at least 1d" in young.stderr
     state, message = units.request("delete-orphans", older_than_us=0)
     assert state == "failed" and "--older-than 1d" in message
-    assert cli(units, "archive", "orphans", "--older-than", "1d", "--delete").stdout.startswith("0 orphans")
+    assert cli(units, "archive", "orphans", "--older-than", "1d", "--delete", **log).stdout.startswith("0 orphans")
     assert (units.bucket / orphan).exists()
     two_days_ago = time.time() - 2 * 86400
     os.utime(units.bucket / orphan, (two_days_ago, two_days_ago))
     os.utime(asset, (two_days_ago, two_days_ago))
     os.utime(units.bucket / key, (two_days_ago, two_days_ago))  # old, and known
-    assert cli(units, "archive", "orphans", "--older-than", "1d", "--delete").stdout.startswith("1 orphans")
+    assert cli(units, "archive", "orphans", "--older-than", "1d", "--delete", **log).stdout.startswith("1 orphans")
     assert not (units.bucket / orphan).exists()
     assert (units.bucket / "archive" / "readme.txt").exists() and asset.exists()
     assert units.request("verify")[0] == "done"
@@ -292,16 +298,16 @@ def test_orphans_are_reported_and_deleted_by_command_only(units):
 
 # ---- the commands ----
 
-def cli(units, *words):
+def cli(units, *words, **settings):
     return subprocess.run([BIN / "stentor", *words], capture_output=True, text=True, timeout=60, env={
-        "PATH": "/usr/bin:/bin", "STENTOR_DATABASE_URL": units.postgres.url("stentor_cli"), **units.storage})
+        "PATH": "/usr/bin:/bin", "STENTOR_DATABASE_URL": units.postgres.url("stentor_cli"), **units.storage, **settings})
 
 
-def test_the_commands_of_an_operator(units):
+def test_the_commands_of_an_operator(units, log):
     units.fill(rows=30)
     assert "no units" in cli(units, "archive", "list").stderr
     units.start()
-    ran = cli(units, "archive", "run", "--older-than", "0", "--json")
+    ran = cli(units, "archive", "run", "--older-than", "0", "--json", **log)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["state"] == "done"
     assert re.search(r'"note":"\w+ (notifications|orders)/\w+/20\d\d-\d\d', ran.stderr)  # the steps at the moments when it looked
@@ -315,11 +321,11 @@ def test_the_commands_of_an_operator(units):
     assert "expires_at" not in cli(units, "archive", "show", UNIT, "--rows", "1").stdout
     assert "1 archived unit with notifications of the tenant was not looked" in cli(units, "--tenant", "acme", "find", "--correlation", "none").stderr
     assert "archived" not in cli(units, "--tenant", "stranger", "find", "--correlation", "none").stderr, "empty units, and those of others"
-    restored = cli(units, "archive", "restore", UNIT, "--until", "2d")
+    restored = cli(units, "archive", "restore", UNIT, "--until", "2d", **log)
     assert restored.returncode == 0 and f"'{UNIT}' is in Postgres until" in restored.stdout
     assert "restored until" in cli(units, "archive", "list").stdout
     assert cli(units, "archive", "verify").returncode == 0
     assert cli(units, "archive", "show", "notifications/record/1999-01").returncode == 3
-    wrong = cli(units, "archive", "run", "notifications/record/1999-01")
+    wrong = cli(units, "archive", "run", "notifications/record/1999-01", **log)
     assert wrong.returncode == 1 and "stentor archive list" in wrong.stderr
-    assert cli(units, "archive", "run", "--older-than", "soon").returncode == 2
+    assert cli(units, "archive", "run", "--older-than", "soon", **log).returncode == 2

@@ -93,7 +93,7 @@ def test_the_commands_of_the_document_show_a_fallback_and_the_way_back(local):
     shown = local.bash(status.replace("ntf_...", first_of_five))
     first_attempt = "attempt 1 via postmark: rejected_retryable, 503 100 The Postmark API is offline for maintenance."
     assert re.search(rf"\n  {re.escape(first_attempt)}\n  attempt 2 via smtp: accepted, 250", shown), shown
-    assert first_attempt in (LOCAL / "README.md").read_text() and first_attempt in (HOME / "README.md").read_text()
+    assert first_attempt in (LOCAL / "README.md").read_text()
     wait_until(lambda: row(local.bash(channels))[0] == "down", 15, "a vendor that is down")
     assert row(local.bash(channels))[1].startswith("503 100 The Postmark API is offline")
     doctor = json.loads(local.pipeline.run_cli("doctor", "--json").stdout)["checks"]
