@@ -101,8 +101,15 @@ class Units:
         epoch = self.epoch()
         self.processes.append(process.start(wait=False))
         if wait:
-            wait_until(lambda: self.epoch() > epoch, 20, f"the bucket taken\n{process.tail()}")
+            wait_until(lambda: self.epoch() > epoch and self.owner_epoch() > epoch, 20, f"the bucket taken\n{process.tail()}")
         return process
+
+    def owner_epoch(self):
+        """As owner.json says it, which is written after the row; of a bucket that is no folder the row's."""
+        mark = self.bucket / "_stentor" / "owner.json"
+        if not self.storage["STENTOR_STORAGE_URL"].startswith("file:"):
+            return self.epoch()
+        return json.loads(mark.read_text())["epoch"] if mark.exists() else 0
 
     def epoch(self):
         return self.postgres.query("SELECT owner_epoch FROM archive.installation")[0][0]
