@@ -82,6 +82,13 @@ void api_answer_missing(ApiCall *call, const char *what)
     http_problem(call->http, 404, "not-found", "Not found", NULL, "no %s", what);
 }
 
+const char *api_caller_name(const ApiCall *call)
+{
+    return call->person
+               ? call->actor
+               : arena_printf(call->http->arena, "API key " STR_FMT, STR_ARG(call->key_id));
+}
+
 static void refuse_unknown_tenant(ApiCall *call)
 {
     metric_add(call->metrics->refused[REFUSED_UNKNOWN_TENANT], 1);

@@ -143,3 +143,6 @@ void api_answer_standing(ApiCall *call, TenantStanding standing);
 void api_answer_failure(ApiCall *call, const Error *err);
 
 void api_answer_json(ApiCall *call, int status, json_t *json); // takes it
+
+// Who calls, in a sentence that a person reads: "API key <id>", "user <name>".
+const char *api_caller_name(const ApiCall *call);

@@ -20,8 +20,6 @@ void dead_letters_answer_busy(ApiCall *call);
 typedef void (*LetterNext)(void *ctx, const Letter *letter);
 void dead_letters_fetch(ApiCall *call, uint64_t sequence, LetterNext next, void *ctx);
 bool dead_letters_sequence(ApiCall *call, uint64_t *ret); // false: answered
-// The caller's key, as the audit log and ingest's record have it.
-const char *dead_letters_actor(const ApiCall *call);
 
 // ---- letter_resend.c ----
 

@@ -15,13 +15,6 @@ ResendRules dead_letters_rules(const ApiCall *call)
     };
 }
 
-const char *dead_letters_actor(const ApiCall *call)
-{
-    return call->person
-               ? call->actor
-               : arena_printf(call->http->arena, "API key " STR_FMT, STR_ARG(call->key_id));
-}
-
 void dead_letters_answer_busy(ApiCall *call)
 {
     api_answer_unavailable(

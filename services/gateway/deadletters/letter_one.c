@@ -184,7 +184,7 @@ static void drop_letter(void *ctx, const Letter *letter)
     const DeadNote note = {
         .drop = true,
         .tenant = call->tenant,
-        .actor = dead_letters_actor(call),
+        .actor = api_caller_name(call),
         .request_id = call->http->id,
         .program = "stentor-gateway",
         .notification_id = letter->notification_id,

@@ -53,8 +53,7 @@ static Str payload_of(const Resending *r, size_t at, Arena *arena)
 {
     json_t *event = json_pack(
         "{s:I, s:s, s:b, s:b}", "dead_letter", (json_int_t)r->sequences[at], "requested_by",
-        dead_letters_actor(r->call), "may_double", r->may_double, "ignore_expiry",
-        r->ignore_expiry);
+        api_caller_name(r->call), "may_double", r->may_double, "ignore_expiry", r->ignore_expiry);
     if (r->notification_id[0] != '\0') {
         (void)json_object_set_new(event, "notification_id", json_string(r->notification_id));
     }
@@ -118,7 +117,7 @@ static void go_on(Resending *r)
     }
     const DeadNote note = {
         .tenant = call->tenant,
-        .actor = dead_letters_actor(call),
+        .actor = api_caller_name(call),
         .request_id = call->http->id,
         .program = "stentor-gateway",
         .notification_id = r->count == 1 ? r->notification_id : "",

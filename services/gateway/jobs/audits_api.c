@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/gateway/jobs/audits_api.h"
 
+#include <inttypes.h>
+
 #include "common/api/api_json.h"
+#include "common/api/page.h"
 #include "common/base/clock.h"
 #include "common/base/id.h"
 #include "common/codec/hash.h"
@@ -23,11 +26,17 @@ static const DbStatement MAKE = {"job_make",
     "INSERT INTO gateway.jobs (id, tenant_id, kind, parameters, asked_by) SELECT $1::text, $2::text, 'audit', $3::jsonb, $4::text"
     " WHERE (SELECT count(*) FROM gateway.jobs WHERE tenant_id = $2::text AND state IN ('waiting', 'running')) < $5::int4"
     " ON CONFLICT (id) DO NOTHING RETURNING 1"};
+#define COLUMNS "id, state, parameters->>'from', parameters->>'to', parameters->>'asked', asked_by, created_at, started_at, finished_at, tries, error, result::text"
 static const DbStatement SHOW = {"job_show",
-    "SELECT state, parameters->>'from', parameters->>'to', parameters->>'asked', asked_by, created_at, started_at, finished_at, tries, error, result::text"
-    " FROM gateway.jobs WHERE id = $1::text AND tenant_id = $2::text AND kind = 'audit'"};
+    "SELECT " COLUMNS " FROM gateway.jobs WHERE id = $1::text AND tenant_id = $2::text AND kind = 'audit'"};
+// Ids that a key leads to have no time: created_at orders, and the id where two are of one moment.
+// Ended ones go after 30 days, so a tenant's are few.
+static const DbStatement LIST = {"audits_list",
+    "SELECT " COLUMNS " FROM gateway.jobs WHERE tenant_id = $1::text AND kind = 'audit'"
+    " AND ($2::timestamptz IS NULL OR (created_at, id) < ($2::timestamptz, $3::text)) ORDER BY created_at DESC, id DESC LIMIT $4::int4"};
 // clang-format on
 enum {
+    COLUMN_ID,
     COLUMN_STATE,
     COLUMN_FROM,
     COLUMN_TO,
@@ -43,28 +52,29 @@ enum {
 
 // ---- a job as JSON ----
 
-static json_t *audit_json(const char *id, const PGresult *rows)
+static json_t *audit_json(const PGresult *rows, int row)
 {
-    json_t *object = json_pack("{s:s}", "id", id);
-    (void)json_object_set_new(object, "state", job_text(rows, 0, COLUMN_STATE));
-    (void)json_object_set_new(object, "from", job_text(rows, 0, COLUMN_FROM));
-    (void)json_object_set_new(object, "to", job_text(rows, 0, COLUMN_TO));
-    (void)json_object_set_new(object, "asked_by", job_text(rows, 0, COLUMN_ASKED_BY));
-    (void)json_object_set_new(object, "created_at", job_time(rows, 0, COLUMN_CREATED));
-    (void)json_object_set_new(object, "started_at", job_time(rows, 0, COLUMN_STARTED));
-    (void)json_object_set_new(object, "finished_at", job_time(rows, 0, COLUMN_FINISHED));
+    json_t *object = json_object();
+    (void)json_object_set_new(object, "id", job_text(rows, row, COLUMN_ID));
+    (void)json_object_set_new(object, "state", job_text(rows, row, COLUMN_STATE));
+    (void)json_object_set_new(object, "from", job_text(rows, row, COLUMN_FROM));
+    (void)json_object_set_new(object, "to", job_text(rows, row, COLUMN_TO));
+    (void)json_object_set_new(object, "asked_by", job_text(rows, row, COLUMN_ASKED_BY));
+    (void)json_object_set_new(object, "created_at", job_time(rows, row, COLUMN_CREATED));
+    (void)json_object_set_new(object, "started_at", job_time(rows, row, COLUMN_STARTED));
+    (void)json_object_set_new(object, "finished_at", job_time(rows, row, COLUMN_FINISHED));
     (void)json_object_set_new(
-        object, "tries", json_integer((json_int_t)db_get_int(rows, 0, COLUMN_TRIES)));
-    (void)json_object_set_new(object, "error", job_text(rows, 0, COLUMN_ERROR));
-    (void)json_object_set_new(object, "result", job_json(rows, 0, COLUMN_RESULT));
+        object, "tries", json_integer((json_int_t)db_get_int(rows, row, COLUMN_TRIES)));
+    (void)json_object_set_new(object, "error", job_text(rows, row, COLUMN_ERROR));
+    (void)json_object_set_new(object, "result", job_json(rows, row, COLUMN_RESULT));
     return object;
 }
 
 // As it was when it was made: what a repeat is answered, too.
-static json_t *new_job_json(const char *id, const PGresult *rows)
+static json_t *new_job_json(const PGresult *rows)
 {
     static const char *const later[] = {"started_at", "finished_at", "error", "result"};
-    json_t *object = audit_json(id, rows);
+    json_t *object = audit_json(rows, 0);
     (void)json_object_set_new(object, "state", json_string("waiting"));
     (void)json_object_set_new(object, "tries", json_integer(0));
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
@@ -112,7 +122,7 @@ static void on_made(void *ctx, DbTxn *txn, const Error *err)
     }
     const char *path = arena_printf(call->http->arena, "/v1/ops/audits/%s", audit->id);
     http_response_header(call->http, "Location", str_from(path));
-    api_answer_json(call, 202, new_job_json(audit->id, rows));
+    api_answer_json(call, 202, new_job_json(rows));
 }
 
 static bool read_body(AuditCall *audit)
@@ -196,11 +206,7 @@ static void post_audit(ApiCall *call)
     db_text(p, str_from(audit->id));
     db_text(p, str_from(call->tenant));
     db_text(p, api_json_canonical(parameters, call->http->arena));
-    db_text(
-        p, str_from(
-               call->person
-                   ? call->actor
-                   : arena_printf(call->http->arena, "API key " STR_FMT, STR_ARG(call->key_id))));
+    db_text(p, str_from(api_caller_name(call)));
     db_i32(p, JOBS_OPEN_MAX);
     json_decref(parameters);
     add_show(txn, call, audit->id);
@@ -221,8 +227,7 @@ static void on_shown(void *ctx, DbTxn *txn, const Error *err)
                       arena, "audit '" STR_FMT "' of tenant '%s'",
                       STR_ARG(str_slice(call->params[0], 0, ID_SIZE)), call->tenant));
     } else {
-        const char *id = arena_cstr(arena, call->params[0]);
-        api_answer_json(call, 200, audit_json(id, db_txn_result(txn, 0)));
+        api_answer_json(call, 200, audit_json(db_txn_result(txn, 0), 0));
     }
 }
 
@@ -236,13 +241,68 @@ static void get_audit(ApiCall *call)
     db_txn_submit(txn, on_shown, call);
 }
 
+// ---- the list ----
+
+typedef struct Listing {
+    ApiCall *call;
+    Page page;
+} Listing;
+
+static void on_listed(void *ctx, DbTxn *txn, const Error *err)
+{
+    const Listing *listing = ctx;
+    if (err != NULL) {
+        api_answer_failure(listing->call, err);
+        return;
+    }
+    const PGresult *rows = db_txn_result(txn, 0);
+    int shown = db_rows(rows) > (int)listing->page.limit ? (int)listing->page.limit : db_rows(rows);
+    json_t *list = json_array();
+    for (int i = 0; i < shown; i++) {
+        (void)json_array_append_new(list, audit_json(rows, i));
+    }
+    const char *last = "";
+    if (db_rows(rows) > shown) { // one more than fits was asked for
+        last = arena_printf(
+            listing->call->http->arena, "%" PRId64 "/" STR_FMT,
+            db_get_time(rows, shown - 1, COLUMN_CREATED),
+            STR_ARG(db_get_text(rows, shown - 1, COLUMN_ID)));
+    }
+    page_answer(listing->call, list, str_from(last));
+}
+
+static void get_audits(ApiCall *call)
+{
+    const AuditsApi *api = call->ctx;
+    Listing *listing = arena_zalloc(call->http->arena, sizeof *listing);
+    listing->call = call;
+    if (!page_read(call, PAGE_LIMIT, PAGE_LIMIT_MAX, &listing->page)) {
+        return;
+    }
+    Str rest = listing->page.after; // "<created at, us>/<id>"; nothing of it comes from the caller
+    Str time = STR_EMPTY;
+    int64_t before_us = 0;
+    if (rest.len > 0 && (!str_split(&rest, '/', &time) || !str_to_i64(time, &before_us))) {
+        api_answer_parameter(call, "cursor", "not a cursor of this list");
+        return;
+    }
+    DbTxn *txn = db_txn_new(api->pool);
+    db_txn_tenant(txn, str_from(call->tenant));
+    DbParams *p = db_txn_add(txn, &LIST, NULL);
+    db_text(p, str_from(call->tenant));
+    db_time(p, before_us);
+    db_text(p, rest);
+    db_i32(p, (int32_t)listing->page.limit + 1);
+    db_txn_submit(txn, on_listed, listing);
+}
+
 static const ApiRoute ROUTES[] = {
     {"POST", "/v1/ops/audits", SCOPE_OPS_READ, post_audit, NULL, false},
+    {"GET", "/v1/ops/audits", SCOPE_OPS_READ, get_audits, "limit cursor", false},
     {"GET", "/v1/ops/audits/{}", SCOPE_OPS_READ, get_audit, NULL, false},
 };
 
 void audits_api_add(Api *api, AuditsApi *audits)
 {
     api_add(api, ROUTES, sizeof ROUTES / sizeof ROUTES[0], audits);
-    audits_list_add(api, audits);
 }

@@ -18,5 +18,4 @@ typedef struct AuditsApi {
     JobRunner *runner;
 } AuditsApi;
 
-void audits_api_add(Api *api, AuditsApi *audits);  // borrows it
-void audits_list_add(Api *api, AuditsApi *audits); // it does so too
+void audits_api_add(Api *api, AuditsApi *audits); // borrows it

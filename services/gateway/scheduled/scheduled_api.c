@@ -324,10 +324,7 @@ static void post_cancel(ApiCall *base)
     db_text(p, str_from(base->tenant));
     db_text(p, call->id);
     add_work_ids(p, call->id);
-    db_text(
-        p, str_from(arena_printf(
-               base->http->arena, "by %s" STR_FMT, base->person ? "" : "API key ",
-               STR_ARG(base->key_id))));
+    db_text(p, str_from(arena_printf(base->http->arena, "by %s", api_caller_name(base))));
     db_txn_submit(txn, on_cancelled, call);
 }
 
