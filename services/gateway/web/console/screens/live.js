@@ -4,8 +4,9 @@
 import { html, useRef, useState } from "../html.js";
 import { Chart } from "../parts/chart.js";
 import { Field } from "../parts/forms.js";
+import { CONSUMERS, consumerId, processId, PROCESSES } from "../parts/machines.js";
 import { Answer, Empty, Trouble, Waiting } from "../parts/notices.js";
-import { age, bytes, number, Pill, rate, When } from "../parts/show.js";
+import { age, number, Pill, rate, When } from "../parts/show.js";
 import { Table } from "../parts/table.js";
 import { go, Link, refine } from "../router.js";
 import { useAnswer, useStream } from "../use.js";
@@ -44,35 +45,17 @@ function Lanes({ lanes }) {
     <span class="end">${number(lag)} wait</span><span class="quiet">${age_s > 0 ? `oldest ${age(age_s)}` : ""}</span>`)}</div>`;
 }
 
-const PROCESSES = [
-  { name: "Service", show: (row) => row.service },
-  { name: "State", show: (row) => html`<${Pill} state=${row.state} /> ${row.why}` },
-  { name: "CPU", end: true, show: (row) => `${rate(row.cpu_percent)} %` },
-  { name: "Memory", end: true, show: (row) => bytes(row.rss_bytes) },
-  { name: "Done a second", end: true, show: (row) => rate(row.handled_per_s) },
-  { name: "Version", show: (row) => row.version },
-  { name: "Since", show: (row) => html`<${When} at=${row.started_at} short />` },
-];
-const CONSUMERS = [
-  { name: "Stream", show: (row) => row.stream },
-  { name: "Consumer", show: (row) => row.name },
-  { name: "Not done", end: true, show: (row) => number(row.lag) },
-  { name: "Oldest", end: true, show: (row) => age(row.age_s) },
-  { name: "In hand", end: true, show: (row) => number(row.in_hand) },
-  { name: "Done a second", end: true, show: (row) => rate(row.per_s) },
-];
-
-// Processes and consumers, of one stage or of all.
+// Processes and consumers of one stage.
 function Machines({ service }) {
   const processes = useAnswer("/v1/ops/processes", undefined, { every: 2_000 });
   const consumers = useAnswer("/v1/ops/consumers", undefined, { every: 2_000 });
-  const of = (rows, name) => (service ? rows.filter((row) => row[name] === service || row[name].startsWith(`${service}-`)) : rows);
-  return html`<h2>Processes${service && ` of ${service}`}</h2>
+  const of = (rows, name) => rows.filter((row) => row[name] === service || row[name].startsWith(`${service}-`));
+  return html`<h2>Processes of ${service}</h2>
     <${Answer} of=${processes}>${({ data }) => html`<${Table} label="Processes" columns=${PROCESSES} list=${{ rows: of(data, "service") }}
-      id=${(row) => row.instance} empty="No process has been heard." />`}</>
+      id=${processId} empty="No process has been heard." />`}</>
     <h2>Consumers</h2>
     <${Answer} of=${consumers}>${({ data }) => html`<${Table} label="Consumers" columns=${CONSUMERS} list=${{ rows: of(data, "name") }}
-      id=${(row) => `${row.stream} ${row.name}`} empty="This stage reads by no durable consumer." />`}</>`;
+      id=${consumerId} empty="This stage reads by no durable consumer." />`}</>`;
 }
 
 function Pipeline({ route }) {

@@ -3,8 +3,9 @@
 
 import { html } from "../../html.js";
 import { Tabs } from "../../parts/forms.js";
+import { CONSUMERS, consumerId, processId, PROCESSES } from "../../parts/machines.js";
 import { Answer } from "../../parts/notices.js";
-import { age, bytes, number, percent, Pill, rate, When } from "../../parts/show.js";
+import { bytes, number, percent, Pill, rate, When } from "../../parts/show.js";
 import { Table } from "../../parts/table.js";
 import { useAnswer } from "../../use.js";
 
@@ -27,26 +28,8 @@ const VIEWS = {
     { name: "Replicas", end: true, show: (row) => number(row.replicas) },
     { name: "Subjects", show: (row) => html`<span class="mono">${row.subjects}</span>` },
   ] },
-  consumers: { label: "Consumers", path: "/v1/ops/consumers", id: (row) => `${row.stream} ${row.name}`, columns: [
-    { name: "Consumer", show: (row) => html`<strong>${row.name}</strong>${!row.there && html` <${Pill} state="down" label="not there" />`}` },
-    { name: "Stream", show: (row) => row.stream },
-    { name: "Not done", end: true, show: (row) => number(row.lag) },
-    { name: "Oldest", end: true, show: (row) => age(row.age_s) },
-    { name: "In hand", end: true, show: (row) => number(row.in_hand) },
-    { name: "Redelivered", end: true, show: (row) => number(row.redelivered) },
-    { name: "Done a second", end: true, show: (row) => rate(row.per_s) },
-  ] },
-  processes: { label: "Processes", path: "/v1/ops/processes", id: (row) => row.instance, columns: [
-    { name: "Service", show: (row) => html`<strong>${row.service}</strong>` },
-    { name: "State", show: (row) => html`<${Pill} state=${row.state} /> ${row.why}` },
-    { name: "Version", show: (row) => row.version },
-    { name: "CPU", end: true, show: (row) => `${rate(row.cpu_percent)} %` },
-    { name: "Memory", end: true, show: (row) => bytes(row.rss_bytes) },
-    { name: "Done a second", end: true, show: (row) => rate(row.handled_per_s) },
-    { name: "Since", show: (row) => html`<${When} at=${row.started_at} short />` },
-    { name: "Heard", show: (row) => html`<${When} at=${row.heard_at} short />` },
-    { name: "Instance", show: (row) => html`<span class="mono">${row.instance}</span>` },
-  ] },
+  consumers: { label: "Consumers", path: "/v1/ops/consumers", id: consumerId, columns: CONSUMERS },
+  processes: { label: "Processes", path: "/v1/ops/processes", id: processId, columns: PROCESSES },
 };
 
 export function Machines({ now, choose }) {
