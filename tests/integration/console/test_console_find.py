@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find, in a real browser: support learns within a minute why a mail was not sent, waits or failed; the search box, the filters, the acts, what is live."""
-import hashlib
-import hmac
 import json
-import time
 import uuid
 from datetime import datetime, timedelta, timezone
 
@@ -11,6 +8,7 @@ import pytest
 
 from tests.harness.browser import need
 from tests.harness.browser.console import HOSTILE, Console
+from tests.harness.browser.crowd import plant_failed
 from tests.harness.length import amount
 from tests.harness.nats_client import NatsClient
 from tests.harness.pipeline import TENANT
@@ -419,37 +417,12 @@ def test_by_the_keyboard_alone(console, pipeline, failed):
 # ---- 100,000 --------------------------------------------------------------------------------------------------------------
 
 
-END = 7  # a kind of entries, common/find/find_key.h
-SIGNS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
-
-def find_key(pipeline, kind, tenant, value):
-    """As common/find/find_key makes it."""
-    digest = hmac.new(bytes.fromhex(pipeline.master_keys()["hash"][-1]), f"find|{kind}|{tenant}|{value}".encode(), hashlib.sha256).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)
-
-
-def prefix(ms):
-    """How a notification's id of that time begins; R: kept in the regular class."""
-    return "ntf_" + "".join(SIGNS[ms >> 5 * place & 31] for place in range(9, -1, -1)) + "R"
-
-
 @pytest.fixture(scope="module")
 def crowd(pipeline):
     """A tenant with 100,000 failed mails of the last hour (4,000 without --long), in history and in the index."""
     tenant = f"crowd-{uuid.uuid4().hex[:8]}"
     pipeline.cli("tenant", "put", tenant)
-    last = int(time.time() * 1000)
-    times = [last - 3_000 * i for i in range(amount(40, 1_000))]
-    rows = "unnest(%s::bigint[], %s::text[]) AS t (ms, prefix), generate_series(1, 100) AS n"
-    at, name = "to_timestamp(t.ms / 1000.0)", "t.prefix || lpad(n::text, 15, '0')"
-    values = (times, [prefix(ms) for ms in times])
-    pipeline.postgres.query(
-        "INSERT INTO archiver.notifications (created_at, id, tenant_id, channel, category, priority, status, status_rank, reason_code, template,"
-        f" template_version, correlation_id, queued_at, ended_at) SELECT {at}, {name}, %s, 'email', 'transactional', 'normal', 'failed', 8, 'rejected',"
-        f" 'welcome', '1.0.0', 'crowded', {at}, {at} FROM {rows}", tenant, *values)
-    pipeline.postgres.query(f"INSERT INTO find.entries (tenant_id, kind, key, created_at, notification_id) SELECT %s, %s, %s, {at}, {name} FROM {rows}",
-                            tenant, END, find_key(pipeline, END, tenant, "failed"), *values)
+    plant_failed(pipeline, tenant, amount(4_000, 100_000))
     return tenant
 
 
@@ -458,13 +431,7 @@ def test_among_100_000_the_list_is_there_at_once_and_few_rows_are_drawn(pipeline
     console.go("#/live", "Live")  # what is open is the other tenant's
     console.tenant(crowd)
     try:
-        took = console.driver.execute_async_script("""
-          const done = arguments[1], since = performance.now();
-          location.hash = arguments[0];
-          const look = () => document.querySelectorAll('[aria-label=Notifications] tbody tr[data-row]').length >= 20
-            ? done(performance.now() - since) : performance.now() - since > 20000 ? done(-1) : requestAnimationFrame(look);
-          requestAnimationFrame(look);""", view)
-        assert took > 0, "not there within 20 s"
+        took = console.run_until_shown(view, "[aria-label=Notifications] tbody tr[data-row='19']")
         print(f"{view} is there after {took:.0f} ms")
         for _ in range(4):
             before = console.run("return Number(document.querySelector('[aria-label=Notifications] tbody tr:last-child [colspan], [aria-label=Notifications]').scrollHeight)")
