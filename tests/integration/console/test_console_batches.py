@@ -159,6 +159,8 @@ def test_totals_lead_to_the_notifications_of_a_status_and_these_to_find(console,
     pipeline.mailbox.answer(f"550 5.7.1 {HOSTILE}", times=2)
     tell(pipeline, batch, "start")
     ended(pipeline, batch, sent=4, failed=2)
+    indexed = "SELECT count(DISTINCT notification_id) FROM find.entries WHERE notification_id = ANY(%s)"
+    wait_until(lambda: pipeline.postgres.query(indexed, ids_of(pipeline, batch))[0][0] == 6, 20, "the index")  # until then the batch has no list
     console.go(f"#/batches/{batch}", "ends")
     console.find("[aria-label='Totals by status'] tr", "sent")
     assert [text.split()[-2:] for text in console.texts("[aria-label='Totals by status'] tr")] == [["sent", "4"], ["failed", "2"]]

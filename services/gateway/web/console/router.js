@@ -38,6 +38,7 @@ export function useRoute() {
   useEffect(() => {
     const move = () => setRoute(readRoute(location.hash));
     addEventListener("hashchange", move);
+    move(); // it may have changed since the first drawing
     return () => removeEventListener("hashchange", move);
   }, []);
   return route;
