@@ -9,8 +9,8 @@
 #include "services/gateway/recipients/recipients_read.h"
 
 enum {
-    ROUNDS_MAX = 10,
-    CANDIDATES = 1000, // of a round, where some will not fit
+    ROUNDS_MAX = 11,
+    CANDIDATES = 1000, // of a round after the first, where some do not fit
     LOOKED_AT = 20000, // rows of history, where no index serves
     LIST_JSON_MAX = 64 * 1024 * 1024,
 };
@@ -287,7 +287,8 @@ static void go_on(FindList *list)
 static size_t wanted(const FindList *list)
 {
     size_t fits = list->page.limit - list->page.made + 1;
-    return list->query.checks && list->indexed && fits < CANDIDATES ? CANDIDATES : fits;
+    bool some_did_not = list->query.checks && list->indexed && list->rounds > 0;
+    return some_did_not && fits < CANDIDATES ? CANDIDATES : fits;
 }
 
 static void on_searched(void *ctx, DbTxn *txn, const Error *err)
