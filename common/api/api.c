@@ -407,6 +407,14 @@ static void take_session(ApiCall *call, const ApiPerson *found)
     http_request_known(call->http);
 }
 
+// A leaked key may have signed its finder in: revoking the key ends that too.
+static bool its_key_is_withdrawn(const Api *api, const ApiPerson *found)
+{
+    Str by = STR("key ");
+    Str key_id = str_slice(found->made_by, by.len, found->made_by.len);
+    return str_starts(found->made_by, by) && auth_is_withdrawn(api->auth, key_id, clock_now_us());
+}
+
 static void on_session_read(void *ctx, const ApiPerson *found, const Error *err)
 {
     ApiCall *call = ctx;
@@ -414,7 +422,7 @@ static void on_session_read(void *ctx, const ApiPerson *found, const Error *err)
         api_answer_failure(call, err);
         return;
     }
-    if (found == NULL) {
+    if (found == NULL || its_key_is_withdrawn(call->api, found)) {
         refuse_session(call);
         return;
     }

@@ -184,6 +184,12 @@ bool auth_holds(const Auth *auth, Str key_id, Scope scope, int64_t now_us)
            (entry->scopes & SCOPE_BIT(scope)) != 0;
 }
 
+bool auth_is_withdrawn(const Auth *auth, Str key_id, int64_t now_us)
+{
+    const KeyEntry *entry = map_get(auth->keys, bare_id(key_id));
+    return entry == NULL || judge(entry, now_us) == AUTH_REVOKED;
+}
+
 AuthEnding auth_ending(const Auth *auth, int64_t now_us, int64_t within_us)
 {
     AuthEnding ending = {.first_us = INT64_MAX};

@@ -40,6 +40,9 @@ AuthVerdict auth_check(const Auth *auth, Str authorization, int64_t now_us, Auth
 // Whether a key that was shown before still stands and has the scope: for what goes on for long.
 bool auth_holds(const Auth *auth, Str key_id, Scope scope, int64_t now_us);
 
+// Whether a key was revoked or is gone: then what it has made is over too. An expired one is neither.
+bool auth_is_withdrawn(const Auth *auth, Str key_id, int64_t now_us);
+
 // Keys in force that expire, are not revoked for a time to come (as a rotated one is), and were
 // made for longer than `within_us`, so that who made them has forgotten it.
 typedef struct AuthEnding {

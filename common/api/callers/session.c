@@ -12,13 +12,13 @@
 // Only a use of a minute ago is written, so that a page with ten calls is one write.
 static const DbStatement READ = {
     "gateway_session_read",
-    "WITH s AS (SELECT id, user_name, role, array_to_string(tenants, ','), expires_at"
+    "WITH s AS (SELECT id, user_name, role, array_to_string(tenants, ','), expires_at, made_by"
     "  FROM gateway.sessions WHERE token_hash = $1::bytea AND expires_at > now()"
     "  AND seen_at > now() - make_interval(secs => idle_seconds)),"
     " u AS (UPDATE gateway.sessions SET seen_at = now() WHERE token_hash = $1::bytea"
     "  AND seen_at < now() - interval '1 minute' AND EXISTS (SELECT FROM s))"
     " SELECT * FROM s"};
-enum { ID, USER, ROLE, TENANTS, EXPIRES_AT };
+enum { ID, USER, ROLE, TENANTS, EXPIRES_AT, MADE_BY };
 
 bool sessions_origin(const char *url, Str *ret, Error *err)
 {
@@ -120,6 +120,7 @@ static void on_read(void *ctx, DbTxn *txn, const Error *err)
         .id = arena_str(asked->arena, db_get_text(rows, 0, ID)),
         .user = arena_str(asked->arena, db_get_text(rows, 0, USER)),
         .role = arena_str(asked->arena, db_get_text(rows, 0, ROLE)),
+        .made_by = arena_str(asked->arena, db_get_text(rows, 0, MADE_BY)),
         .expires_at_us = db_get_time(rows, 0, EXPIRES_AT),
     };
     take_tenants(arena_str(asked->arena, db_get_text(rows, 0, TENANTS)), &person);

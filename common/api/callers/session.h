@@ -32,6 +32,7 @@ void session_hash(Str secret, uint8_t out[32]);
 
 typedef struct ApiPerson {
     Str id, user, role;
+    Str made_by; // "key <id>", "user <name>", "oidc": who made its link
     Str tenants[SESSION_TENANTS_MAX];
     size_t tenant_count;
     int64_t expires_at_us;

@@ -147,6 +147,20 @@ def test_sessions_are_listed_revoked_signed_out_and_end_by_themselves(pipeline, 
     assert browse(pipeline, "GET", path)[0] == 403
 
 
+def test_a_session_ends_with_the_key_that_made_its_link(pipeline):
+    manager = make(pipeline, {"scopes": ["keys:manage", "viewer"]}, TENANT)
+    links = [ask(pipeline, manager["key"], "POST", "/v1/console/logins", {"role": "viewer", "name": name})[1]["path"] for name in ("finder", "later")]
+    cookies = [browse(pipeline, "GET", links[0])[1]["Set-Cookie"].split(";")[0]]
+    assert me(pipeline, cookies[0])[0] == 200
+    assert ask(pipeline, manager["key"], "DELETE", f"/v1/api-keys/{manager['key_id']}")[0] in (200, 204)
+    wait_until(lambda: ask(pipeline, manager["key"], "GET", "/v1/me")[0] == 401, 20, "the key being revoked")
+    cookies += [browse(pipeline, "GET", links[1])[1]["Set-Cookie"].split(";")[0]]
+    for cookie in cookies:
+        status, problem = me(pipeline, cookie)
+        assert status == 401 and problem["type"].endswith("session-over"), problem
+        assert browse(pipeline, "POST", "/v1/notifications", cookie, SAME, {}, pipeline.ingest_port)[0] == 401, "ingest asks too"
+
+
 def test_a_persons_streams_go_on_though_no_key_is_theirs(pipeline, operator):
     who = {"Cookie": operator, "Stentor-Tenant": TENANT}
     statuses, picture = (EventStream(pipeline.api_port, path, None, who) for path in ("/v1/live/status", "/v1/live/pipeline"))
