@@ -78,7 +78,8 @@ static void build_notifications(Gateway *g)
     g->people =
         (RecipientsApi){bus, service_pool(g->service), g->keyring, g->wait, g->configured.catalog};
     recipients_api_add(&g->api, &g->people);
-    g->notifications.pools = (NotificationPools){service_pool(g->service), g->find_store.history};
+    g->notifications.pools = (NotificationPools){
+        service_pool(g->service), g->find_store.history, &g->notifications.queue};
     notification_api_add(&g->api, &g->notifications);
     why_api_init(
         &g->why, &(WhyOptions){

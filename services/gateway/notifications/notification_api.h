@@ -12,6 +12,7 @@
 
 typedef struct NotificationApi {
     NotificationPools pools;
+    NotificationQueue queue; // of the pools
     NotificationWait waits[CHANNEL_COUNT]; // by channel
     const WhyReader *why;                  // for ?include=why
 } NotificationApi;

@@ -4,6 +4,14 @@
 #include "common/base/id.h"
 
 // clang-format off
+static const DbStatement SHOWN_TOGETHER = {"notifications_shown",
+    "SELECT status, reason_code, reason, channel, category, priority, template, template_version, recipient_id,"
+    " correlation_id, batch_id, scheduled_for, queued_at, scheduled_at, rendered_at, sent_at, delivered_at, opened_at,"
+    " clicked_at, ended_at, n FROM stentor.notifications_shown($1::text[], $2::timestamptz[], $3::text[])"};
+static const DbStatement ATTEMPTS_TOGETHER = {"notifications_attempts",
+    "SELECT attempt_number, vendor, outcome, left(code, 64), left(enhanced_code, 64), started_at, finished_at, segments, cost_micros, currency,"
+    " cost_estimated, credential, route, left(vendor_message_id, 256), left(reply, 1024), was_unknown, retry_after_ms, attempts, n"
+    " FROM stentor.notifications_attempts($1::text[], $2::timestamptz[], $3::text[], $4::int4)"};
 static const DbStatement SHOWN = {"notification_shown",
     "SELECT status, reason_code, reason, channel, category, priority, template, template_version, recipient_id,"
     " correlation_id, batch_id, scheduled_for, queued_at, scheduled_at, rendered_at, sent_at, delivered_at, opened_at,"
@@ -12,7 +20,7 @@ static const DbStatement ATTEMPTS = {"notification_attempts",
     "SELECT attempt_number, vendor, outcome, left(code, 64), left(enhanced_code, 64), started_at, finished_at, segments, cost_micros, currency,"
     " cost_estimated, credential, route, left(vendor_message_id, 256), left(reply, 1024), was_unknown, retry_after_ms, count(*) OVER ()"
     " FROM stentor.notification_attempts($1::text, $2::timestamptz, $3::text) WHERE attempt_number > $4::int4"
-    " ORDER BY attempt_number * $5::int4 LIMIT $6::int4"};
+    " ORDER BY attempt_number LIMIT $5::int4"};
 static const DbStatement ACCEPTED = {"notification_accepted",
     "SELECT accepted_at, events FROM ingest.accepted_events($1::text, $2::timestamptz, $3::text)"};
 static const DbStatement ARCHIVED = {"notification_archived",
@@ -20,7 +28,12 @@ static const DbStatement ARCHIVED = {"notification_archived",
 // clang-format on
 enum { FAR_MS = 86400000 }; // an id from further ahead has no event in history
 enum { COLUMN_STATUS, COLUMN_REASON_CODE, COLUMN_REASON, COLUMN_TEXTS };
-enum { COLUMN_ALL_ATTEMPTS = 17 };
+enum { COLUMN_SHOWN_N = COLUMN_TEXTS + NOTIFICATION_TEXTS + NOTIFICATION_TIMES };
+enum { COLUMN_ALL_ATTEMPTS = 17, COLUMN_ATTEMPT_N };
+enum {
+    QUESTIONS_MAX = 2,  // on their way at once: more take from each what asking together saves
+    TOGETHER_MAX = 32, // notifications of one question
+};
 
 static Str text_of(const NotificationRead *read, const PGresult *rows, int row, int column)
 {
@@ -52,19 +65,19 @@ static NotificationAttempt read_attempt(const NotificationRead *read, const PGre
     };
 }
 
-// Those of a page come in their order, the last ones newest first.
-static void read_attempts(NotificationRead *read, const PGresult *rows)
+// Those of one notification, `count` rows from `first` on.
+static void read_attempts(
+    NotificationRead *read, const PGresult *rows, int first, int count, bool newest_first)
 {
-    size_t count = (size_t)db_rows(rows);
     NotificationAttempt *attempts =
-        arena_array(read->base->http->arena, count + 1, sizeof *attempts);
-    for (size_t i = 0; i < count; i++) {
-        attempts[i] = read_attempt(read, rows, (int)(read->newest_first ? count - 1 - i : i));
+        arena_array(read->base->http->arena, (size_t)count + 1, sizeof *attempts);
+    for (int i = 0; i < count; i++) {
+        attempts[newest_first ? count - 1 - i : i] = read_attempt(read, rows, first + i);
     }
     read->attempts = attempts;
-    read->attempt_count = count;
+    read->attempt_count = (size_t)count;
     read->attempts_before =
-        count == 0 ? 0 : db_get_int(rows, 0, COLUMN_ALL_ATTEMPTS) - (int64_t)count;
+        count == 0 ? 0 : db_get_int(rows, first, COLUMN_ALL_ATTEMPTS) - (int64_t)count;
 }
 
 // ---- from the accept log ----
@@ -131,50 +144,154 @@ static void ask_accepted(NotificationRead *read)
 
 // ---- from history ----
 
-static void read_row(NotificationRead *read, const PGresult *rows)
+static void read_row(NotificationRead *read, const PGresult *rows, int at)
 {
     HistoryRow *row = &read->row;
     *row = (HistoryRow){.id = read->id, .created_at_us = read->created_at_us};
-    (void)status_from_name(db_get_text(rows, 0, COLUMN_STATUS), &row->status);
-    row->reason_code = text_of(read, rows, 0, COLUMN_REASON_CODE);
-    row->reason = text_of(read, rows, 0, COLUMN_REASON);
+    (void)status_from_name(db_get_text(rows, at, COLUMN_STATUS), &row->status);
+    row->reason_code = text_of(read, rows, at, COLUMN_REASON_CODE);
+    row->reason = text_of(read, rows, at, COLUMN_REASON);
     for (int i = 0; i < NOTIFICATION_TEXTS; i++) {
-        row->text[notification_texts[i]] = text_of(read, rows, 0, COLUMN_TEXTS + i);
+        row->text[notification_texts[i]] = text_of(read, rows, at, COLUMN_TEXTS + i);
     }
     for (int i = 0; i < NOTIFICATION_TIMES; i++) {
         row->at_us[notification_times[i]] =
-            db_get_time(rows, 0, COLUMN_TEXTS + NOTIFICATION_TEXTS + i);
+            db_get_time(rows, at, COLUMN_TEXTS + NOTIFICATION_TEXTS + i);
+    }
+    read->in_history = true;
+}
+
+static void end_read(NotificationRead *read)
+{
+    if (read->in_history) {
+        read->done(read->ctx, read);
+    } else {
+        ask_accepted(read);
     }
 }
 
-static void on_shown(void *ctx, DbTxn *txn, const Error *err)
+// ---- a page of one's attempts ----
+
+static void on_page(void *ctx, DbTxn *txn, const Error *err)
 {
     NotificationRead *read = ctx;
     if (err != NULL) {
         api_answer_failure(read->base, err);
         return;
     }
-    const PGresult *rows = db_txn_result(txn, 0);
-    if (db_rows(rows) == 0) {
-        ask_accepted(read);
-        return;
+    if (db_rows(db_txn_result(txn, 0)) > 0) {
+        const PGresult *attempts = db_txn_result(txn, 1);
+        read_row(read, db_txn_result(txn, 0), 0);
+        read_attempts(read, attempts, 0, db_rows(attempts), false);
     }
-    read->in_history = true;
-    read_row(read, rows);
-    read_attempts(read, db_txn_result(txn, 1));
-    read->done(read->ctx, read);
+    end_read(read);
 }
 
-static void begin(NotificationRead *read, int64_t after, int64_t at_most)
+static void ask_page(NotificationRead *read, int64_t after, int64_t at_most)
 {
     DbTxn *txn = db_txn_new(read->pools->history);
     add_key(read, db_txn_add(txn, &SHOWN, NULL));
     DbParams *p = db_txn_add(txn, &ATTEMPTS, NULL);
     add_key(read, p);
     db_i32(p, (int32_t)after);
-    db_i32(p, read->newest_first ? -1 : 1);
     db_i32(p, (int32_t)at_most);
-    db_txn_submit(txn, on_shown, read);
+    db_txn_submit(txn, on_page, read);
+}
+
+// ---- several, each with its last attempts ----
+
+// In the transaction's arena; the reads are in those of their requests.
+typedef struct Question {
+    NotificationRead *reads[TOGETHER_MAX];
+    size_t count;
+} Question;
+
+static NotificationRead *take_first(NotificationQueue *queue)
+{
+    NotificationRead *read = queue->first;
+    queue->first = read->next;
+    if (queue->first == NULL) {
+        queue->last = NULL;
+    }
+    return read;
+}
+
+// The rows of one notification stand together.
+static void share_attempts(const Question *question, const PGresult *rows)
+{
+    int count = db_rows(rows);
+    int end = 0;
+    for (int first = 0; first < count; first = end) {
+        int64_t n = db_get_int(rows, first, COLUMN_ATTEMPT_N);
+        for (end = first + 1; end < count && db_get_int(rows, end, COLUMN_ATTEMPT_N) == n;) {
+            end++;
+        }
+        if (question->reads[n - 1]->in_history) {
+            read_attempts(question->reads[n - 1], rows, first, end - first, true);
+        }
+    }
+}
+
+static void ask_together(const NotificationPools *pools);
+
+static void on_shown(void *ctx, DbTxn *txn, const Error *err)
+{
+    const Question *question = ctx;
+    const NotificationPools *pools = question->reads[0]->pools;
+    NotificationQueue *queue = pools->queue;
+    queue->on_their_way--;
+    if (err == NULL) {
+        const PGresult *rows = db_txn_result(txn, 0);
+        for (int i = 0; i < db_rows(rows); i++) {
+            int64_t n = db_get_int(rows, i, COLUMN_SHOWN_N);
+            read_row(question->reads[n - 1], rows, i);
+        }
+        share_attempts(question, db_txn_result(txn, 1));
+    }
+    if (err != NULL && err->kind == ERROR_CANCELLED) { // the pool takes no more
+        while (queue->first != NULL) {
+            api_answer_failure(take_first(queue)->base, err);
+        }
+    }
+    ask_together(pools); // what waits is on its way while these are answered
+    for (size_t i = 0; i < question->count; i++) {
+        if (err != NULL) {
+            api_answer_failure(question->reads[i]->base, err);
+        } else {
+            end_read(question->reads[i]);
+        }
+    }
+}
+
+static void ask_together(const NotificationPools *pools)
+{
+    NotificationQueue *queue = pools->queue;
+    if (queue->first == NULL || queue->on_their_way == QUESTIONS_MAX) {
+        return;
+    }
+    DbTxn *txn = db_txn_new(pools->history);
+    Question *question = arena_zalloc(db_txn_arena(txn), sizeof *question);
+    while (queue->first != NULL && question->count < TOGETHER_MAX) {
+        question->reads[question->count++] = take_first(queue);
+    }
+    const DbStatement *statements[] = {&SHOWN_TOGETHER, &ATTEMPTS_TOGETHER};
+    for (size_t s = 0; s < sizeof statements / sizeof *statements; s++) {
+        DbParams *p = db_txn_add(txn, statements[s], NULL);
+        DbArray *tenants = db_array(p, DB_TEXT);
+        DbArray *created = db_array(p, DB_TIME);
+        DbArray *ids = db_array(p, DB_TEXT);
+        for (size_t i = 0; i < question->count; i++) {
+            const NotificationRead *read = question->reads[i];
+            db_push_text(tenants, str_from(read->base->tenant));
+            db_push_time(created, read->created_at_us);
+            db_push_text(ids, read->id);
+        }
+        if (statements[s] == &ATTEMPTS_TOGETHER) {
+            db_i32(p, NOTIFICATION_ATTEMPTS_MAX);
+        }
+    }
+    queue->on_their_way++;
+    db_txn_submit(txn, on_shown, question);
 }
 
 // NULL: answered. Also a well-formed id of a year that no table has leads to no question.
@@ -204,8 +321,10 @@ void notification_read(
 {
     NotificationRead *read = new_read(base, pools, done, ctx);
     if (read != NULL) {
-        read->newest_first = true;
-        begin(read, 0, NOTIFICATION_ATTEMPTS_MAX);
+        NotificationQueue *queue = pools->queue;
+        *(queue->last != NULL ? &queue->last->next : &queue->first) = read;
+        queue->last = read;
+        ask_together(pools);
     }
 }
 
@@ -215,6 +334,6 @@ void notification_read_attempts(
 {
     NotificationRead *read = new_read(base, pools, done, ctx);
     if (read != NULL) {
-        begin(read, after, (int64_t)at_most);
+        ask_page(read, after, (int64_t)at_most);
     }
 }

@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // One notification read for a route below /v1/notifications/{id}: from history, and until history
 // has it from the accept log. Law: never 404 after a 202 while the accept log has the request. One
-// round trip for what history has, one more for what it has not.
+// round trip for what history has, one more for what it has not. While as many questions as help
+// are on their way to history, those that come wait and are asked together.
 #pragma once
 
 #include "common/api/api.h"
 #include "common/db/db.h"
 #include "services/gateway/notifications/notification_view.h"
 
+// Those that wait for the next question; zeroed at first. It outlives its reads.
+typedef struct NotificationQueue {
+    struct NotificationRead *first;
+    struct NotificationRead *last;
+    int on_their_way; // questions
+} NotificationQueue;
+
 // Where to read: `history` may be a standby, which lags.
 typedef struct NotificationPools {
     DbPool *primary;
     DbPool *history;
+    NotificationQueue *queue;
 } NotificationPools;
 
 typedef struct NotificationRead {
@@ -24,7 +33,7 @@ typedef struct NotificationRead {
     const NotificationAttempt *attempts; // the last NOTIFICATION_ATTEMPTS_MAX, in their order
     size_t attempt_count;
     int64_t attempts_before; // that are left out
-    bool newest_first;       // as Postgres answers
+    struct NotificationRead *next; // in the queue, then in its question
     void (*done)(void *ctx, struct NotificationRead *read);
     void *ctx;
 } NotificationRead;

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Location` of the 202 can be read (audit of domain.md: finding 6, row 1f): GET /v1/notifications/{id}, from the accept log until history
 has the notification, and the clients of deploy/examples/http as their users run them."""
+import concurrent.futures
 import http.client
 import json
 import os
 import shutil
 import subprocess
+import time
 import uuid
 from datetime import datetime, timedelta, timezone
 
@@ -210,6 +212,56 @@ def test_each_class_is_read_from_its_own_partitions(pipeline):
                 f" FROM archiver.{table} t WHERE {column} = %s", other, letter, mail)
         code, shown = _get(pipeline, place.replace(mail, other) + "?include=attempts")
         assert (code, shown["id"], shown["status"], shown["attempts"]) == (200, other, "sent", expected), shown
+
+
+def test_those_asked_at_once_are_read_together_and_each_gets_its_own(pipeline):
+    """Two questions wait in Postgres, so what comes meanwhile is asked together: of two tenants, three classes, of none, with and without late events."""
+    pipeline.cli("tenant", "put", "together", "--name", "Together", "--sender", "hello@together.test", tenant="together")
+    keys = {"acme": pipeline.key, "together": _key(pipeline, "admin", "together")}
+    places = [("acme", _post(pipeline, _mail(f"t{n}@example.com", correlation_id=f"t{n}"))[1]) for n in range(6)]
+    _shown(pipeline, places[0][1], "sent")
+    for letter, (_, place) in zip("SB", places[:2]):
+        mail = wait_until(lambda place=place: _get(pipeline, f"{place}?include=attempts")[1].get("attempts") and place.rsplit("/", 1)[1], 20, "its attempt")
+        other = f"{mail[:14]}{letter}{mail[15:]}"
+        for table, column in (("notifications", "id"), ("delivery_attempts", "notification_id")):
+            pipeline.postgres.query(
+                f"INSERT INTO archiver.{table} SELECT (jsonb_populate_record(t, jsonb_build_object('{column}', %s::text, 'retention_class', %s::text))).*"
+                f" FROM archiver.{table} t WHERE {column} = %s", other, letter, mail)
+        places.append(("acme", f"/v1/notifications/{other}"))
+    places += [("together", places[0][1]), ("acme", "/v1/notifications/ntf_01M83AVY1NCDCG3Y6T3Y82BH3P")]
+
+    def ask(one):
+        return _get(pipeline, f"{one[1]}?include=attempts,timeline", keys[one[0]])
+
+    def at_once():
+        blocker = pipeline.postgres.connect("postgres", "stentor")
+        with blocker.cursor() as cursor, concurrent.futures.ThreadPoolExecutor(2 * len(places)) as pool:
+            cursor.execute("BEGIN; LOCK TABLE archiver.notifications_record IN ACCESS EXCLUSIVE MODE")
+            asked = [pool.submit(ask, place) for place in 2 * places]
+            time.sleep(1)
+            assert not any(answer.done() for answer in asked)
+            waiting = pipeline.postgres.query("SELECT count(*) FROM pg_stat_activity WHERE usename = 'stentor_gateway' AND wait_event_type = 'Lock'")[0][0]
+            assert waiting == 2, "all others wait in the gateway"
+            cursor.execute("ROLLBACK")
+            answers = [answer.result(30) for answer in asked]
+        blocker.close()
+        return answers
+    for _, place in places[:6]:
+        _shown(pipeline, place, "sent")
+        wait_until(lambda place=place: _get(pipeline, f"{place}?include=attempts")[1]["attempts"], 20, "its attempt")
+    alone = [ask(place) for place in places]
+    assert [code for code, _ in alone] == [200] * 8 + [404] * 2 and len({shown.get("id") for code, shown in alone if code == 200}) == 8, alone
+
+    def same(answer):
+        return answer[0], {name: value for name, value in answer[1].items() if name not in ("instance", "request_id")}
+    assert [same(answer) for answer in at_once()] == 2 * [same(answer) for answer in alone]
+    pipeline.postgres.query(
+        "INSERT INTO archiver.late_notifications (created_at, retention_class, id, tenant_id, channel, status, status_rank, delivered_at)"
+        " SELECT created_at, retention_class, id, tenant_id, channel, 'delivered', status_rank + 1, '2026-11-23T10:00:00Z'"
+        f" FROM archiver.notifications WHERE id = '{places[2][1].rpartition('/')[2]}'")
+    late = [ask(place) for place in places]
+    assert late[2][1]["status"] == "delivered" and late[2] != alone[2]
+    assert [same(answer) for answer in at_once()] == 2 * [same(answer) for answer in late]
 
 
 def test_what_is_archived_is_404_with_the_units_name_and_late_events_count(pipeline):
