@@ -130,6 +130,8 @@
       "windows that are due are frozen", "what becomes of them is committed")                                                              \
     X("flusher.digested", "digest-flusher",                                                                                                \
       "what becomes of frozen windows is committed as due work", "it is claimed")                                                          \
+    X("hook.place_dropped", "webhook",                                                                                                     \
+      "the consumer of STATUS is deleted", "it is made again, where the first subscription begins")                                        \
     X("hook.categorised", "webhook",                                                                                                       \
       "categories of notifications are committed", "what their statuses become is on HOOK")                                                \
     X("hook.queued", "webhook",                                                                                                            \

@@ -72,15 +72,20 @@ static json_t *want_stream(const Admin *a, const StreamSpec *spec)
     return config;
 }
 
-static json_t *want_consumer(const Admin *a, const ConsumerSpec *spec)
+json_t *topology_consumer_config(const ConsumerSpec *spec, int ack_wait_ms)
 {
-    json_int_t ack_wait = a->options.ack_wait_ms > 0 ? (json_int_t)a->options.ack_wait_ms * 1000000
-                                                     : nanoseconds(spec->ack_wait_s);
-    json_t *config = json_pack(
+    json_int_t ack_wait =
+        ack_wait_ms > 0 ? (json_int_t)ack_wait_ms * 1000000 : nanoseconds(spec->ack_wait_s);
+    return json_pack(
         "{s:s, s:s, s:s, s:s, s:I, s:i, s:i, s:i}", "durable_name", spec->name, "ack_policy",
         "explicit", "deliver_policy", "all", "replay_policy", "instant", "ack_wait", ack_wait,
         "max_deliver", -1, "max_ack_pending", (int)spec->max_ack_pending, "max_waiting",
         MAX_WAITING);
+}
+
+static json_t *want_consumer(const Admin *a, const ConsumerSpec *spec)
+{
+    json_t *config = topology_consumer_config(spec, a->options.ack_wait_ms);
     if (spec == &a->subscriber) {
         json_object_set_new(config, "filter_subject", json_string(a->filter));
     }
@@ -113,7 +118,7 @@ static const ConsumerSpec *describe_subscriber(Admin *a, const Account *account)
 {
     (void)str_to_c(account->name, a->name, sizeof a->name);
     snprintf(a->filter, sizeof a->filter, "ntf.status.%.*s.>", STR_ARG(account->tenants[0]));
-    a->subscriber = (ConsumerSpec){"STATUS", a->name, a->name, 30, 1000, true};
+    a->subscriber = (ConsumerSpec){"STATUS", a->name, a->name, 30, 1000, true, false};
     return &a->subscriber;
 }
 
@@ -281,6 +286,10 @@ static void write_step(Admin *a, const json_t *there)
 // What no option names stays as it is.
 static void keep_present(Admin *a, const json_t *there)
 {
+    const ConsumerSpec *consumer = consumer_of(a);
+    if (consumer != NULL && consumer->moves) {
+        json_object_set(a->wanted, "deliver_policy", json_object_get(there, "deliver_policy"));
+    }
     if (stream_of(a) == NULL) {
         return;
     }

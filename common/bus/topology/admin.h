@@ -6,6 +6,7 @@
 
 #include "common/bus/jetstream/bus.h"
 #include "common/bus/topology/accounts.h"
+#include "common/bus/topology/topology.h"
 
 typedef struct TopologyOptions {
     int replicas;           // 1 or 3; 0: as many as each stream has
@@ -16,6 +17,9 @@ typedef struct TopologyOptions {
     int duplicate_window_s; // 0: 120
     const Accounts *accounts; // whose subscribers get their consumers; NULL: none
 } TopologyOptions;
+
+// What a consumer is made with: a json_t of the caller's (jansson). ack_wait_ms 0: its own.
+struct json_t *topology_consumer_config(const ConsumerSpec *spec, int ack_wait_ms);
 
 // on_step(ctx, "stream STATUS", "created" | "updated" | "present" | "differs: ..."); then on_done
 // once.

@@ -53,6 +53,11 @@ static void add_consumes(List *list, const NatsRights *access)
         add(list, "$JS.API.STREAM.MSG.GET.1", stream, STR_EMPTY); // ack_guard.c
         add(list, "$JS.ACK.1.2.>", stream, durable);
         add(list, "$JS.ACK.*.*.1.2.>", stream, durable);
+        if (consumer->moves) {
+            add(list, "$JS.API.CONSUMER.CREATE.1.2", stream, durable);
+            add(list, "$JS.API.CONSUMER.CREATE.1.2.>", stream, durable);
+            add(list, "$JS.API.CONSUMER.DELETE.1.2", stream, durable);
+        }
     }
 }
 

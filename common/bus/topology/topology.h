@@ -24,6 +24,7 @@ typedef struct ConsumerSpec {
     int32_t ack_wait_s;  // default; migrate --ack-wait-ms overrides
     int32_t max_ack_pending;
     bool is_optional; // its service need not run: before its first read it holds nothing back
+    bool moves;       // its service makes it again to begin elsewhere, or closes it by a filter
 } ConsumerSpec;
 
 // The rows are static.

@@ -102,6 +102,7 @@ static void on_tick_timer(uv_timer_t *timer)
     Hooks *hooks = timer->data;
     if (hooks->working) {
         hook_tick(hooks);
+        match_tick(hooks);
     } else if (!hooks->stopping && config_mirror_ready(hooks->mirror)) {
         work(hooks);
     }

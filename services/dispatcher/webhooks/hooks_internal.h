@@ -98,6 +98,12 @@ typedef struct JobBatch {
 
 typedef struct MatchBatch MatchBatch;
 
+typedef enum MatchTurn {
+    MATCH_WAITS, // another process's, or it is not known yet where the consumer stands
+    MATCH_READS,
+    MATCH_RESTS, // there is no subscription, and the consumer is closed
+} MatchTurn;
+
 struct Hooks {
     HooksParts parts;
     Str owner;
@@ -118,7 +124,11 @@ struct Hooks {
     JobList signing; // in order: put back once their rows have a sign
     JobList refused; // outcomes that Postgres refuses
     uv_timer_t tick, claim_timer, record_timer, starved_timer, turn_timer, match_timer;
-    bool asking;            // what the consumer of STATUS has in hand
+    MatchTurn turn;
+    bool asking;            // where the consumer of STATUS stands, or moving it
+    bool moved;             // since it was last known
+    int64_t looked_us;      // of clock_mono_us(): when it was asked
+    int64_t wanted_us;      // of clock_mono_us(): when there was a subscription
     int64_t early_since_us; // of clock_mono_us(): in the HOOK_EARLY_S since then so many statuses
     size_t early_count;     // were put back, because their notification's category may still come
     size_t posts;           // on the way
@@ -142,6 +152,7 @@ void match_give_up(Hooks *hooks); // what waits for Postgres, for a stop
 
 // match_turn.c
 void match_begin(Hooks *hooks); // the worker matches while this process has the lock
+void match_tick(Hooks *hooks);  // whether there is something to match for
 
 // intake.c
 void hook_intake(Hooks *hooks, Delivery **deliveries, size_t count);

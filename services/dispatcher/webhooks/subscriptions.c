@@ -204,3 +204,21 @@ size_t subscriptions_count(const Subscriptions *subscriptions)
 {
     return subscriptions->count;
 }
+
+int64_t subscriptions_since(const Subscriptions *subscriptions)
+{
+    Str tenant;
+    void *value;
+    int64_t since_us = 0;
+    for (size_t i = 0; map_next(subscriptions->tenants, &i, &tenant, &value);) {
+        const TenantList *list = value;
+        for (size_t k = 0; k < list->count; k++) {
+            const WebhookSubscription *entry = list->at[k]->entry;
+            int64_t made_us = entry->created_at_us > entry->state_changed_at_us
+                                  ? entry->created_at_us
+                                  : entry->state_changed_at_us;
+            since_us = since_us == 0 || made_us < since_us ? made_us : since_us;
+        }
+    }
+    return since_us;
+}

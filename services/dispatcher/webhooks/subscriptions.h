@@ -35,3 +35,5 @@ const Subscription *subscription_get(const Subscriptions *subscriptions, Str ten
 // Those of a tenant; 0: none, with no look at anything else.
 size_t subscriptions_of(const Subscriptions *subscriptions, Str tenant, Subscription *const **ret);
 size_t subscriptions_count(const Subscriptions *subscriptions);
+// The earliest time at which one of them was made, or turned on or off last; 0: there is none.
+int64_t subscriptions_since(const Subscriptions *subscriptions);

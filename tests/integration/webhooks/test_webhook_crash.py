@@ -21,6 +21,7 @@ OPTIONS = {"STENTOR_WEBHOOK_LADDER": "1", "STENTOR_WEBHOOK_ADDRESSES": "loopback
 HOW = {
     "bus.publishing": [(1, ""), (4, "")],
     "bus.stored": [(1, ""), (4, "")],
+    "hook.place_dropped": [(1, ""), (2, "")],
     "hook.claimed": [(1, ""), (3, "")],
     "hook.answered": [(1, ""), (3, "")],
     "hook.recorded": [(1, ""), (3, "")],
@@ -53,6 +54,13 @@ class World:
             answer = json.loads(admin.request(f"$JS.API.STREAM.UPDATE.{stream}", json.dumps({**config, "duplicate_window": 100_000_000}).encode()))
             assert "error" not in answer, answer
         admin.close()
+
+    def close_consumer(self):
+        """As when no tenant has a subscription: a process that begins so does it at once."""
+        self.webhook.kill()
+        self.webhook.start()
+        info = "$JS.API.CONSUMER.INFO.STATUS.webhook"
+        wait_until(lambda: json.loads(self.subscriptions.client.request(info))["config"].get("filter_subject"), 20, "no status being read")
 
     def stop(self):
         self.pipeline.stop()
@@ -163,6 +171,8 @@ def kill_at(world, point, number):
 
 @pytest.mark.parametrize("point,number,after", CASES)
 def test_killed_there_it_ends_as_if_nothing_had_happened(world, uninterrupted, point, number, after):
+    if point == "hook.place_dropped":
+        world.close_consumer()
     world.webhook.kill()
     run = Run(world).send()  # it finds it all waiting
     if after:

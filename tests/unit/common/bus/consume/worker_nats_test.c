@@ -355,7 +355,7 @@ static void read_letter(void *ctx, Delivery **deliveries, size_t count)
 static void a_dead_letter_keeps_its_input_whole(void **state)
 {
     (void)state;
-    static const ConsumerSpec spec = {"DEAD", "reader", "test", 30, 100, false};
+    static const ConsumerSpec spec = {"DEAD", "reader", "test", 30, 100, false, false};
     Hand hand = {.behaviour = FAIL_PERMANENT};
     Arena *arena = arena_new(0);
     rig_ask(
