@@ -9,7 +9,13 @@
 #include "common/bus/topology/nats_rights.h"
 #include "common/bus/topology/topology.h"
 
-enum { ITEMS_MAX = 32, ASK_EVERY_MS = 2000, API_TIMEOUT_MS = 2000, NOT_FOUND = 404 };
+enum {
+    ITEMS_MAX = 32,
+    ASK_EVERY_MS = 15000,   // each costs a request and three wake-ups; presence_doubt asks at once
+    MISSED_EVERY_MS = 2000, // while one is missing, or has not answered
+    API_TIMEOUT_MS = 2000,
+    NOT_FOUND = 404,
+};
 
 typedef struct Item {
     Presence *presence;
@@ -17,6 +23,7 @@ typedef struct Item {
     const char *consumer; // NULL: the stream alone
     bool asking;
     bool missing;
+    bool known; // it was there when it was asked for last
 } Item;
 
 struct Presence {
@@ -24,6 +31,7 @@ struct Presence {
     Item items[ITEMS_MAX];
     size_t count;
     int64_t asked_ms;
+    bool doubted;  // something speaks against what is known
     bool reported; // that something is missing
     char why[240]; // "": nothing is missing
 };
@@ -126,6 +134,7 @@ static void on_info(void *ctx, Str reply, const Error *err)
     json_t *root = err == NULL ? json_loadb(reply.ptr, reply.len, 0, NULL) : NULL;
     const json_t *error = json_object_get(root, "error");
     bool missing = json_integer_value(json_object_get(error, "code")) == NOT_FOUND;
+    item->known = json_object_get(root, "config") != NULL;
     if (missing != item->missing && (missing || json_object_get(root, "config") != NULL)) {
         item->missing = missing;
         describe(item->presence);
@@ -150,12 +159,30 @@ static void ask(Item *item)
     bus_request(item->presence->bus, subject, STR_EMPTY, API_TIMEOUT_MS, on_info, item);
 }
 
+static bool all_known(const Presence *p)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        known += p->items[i].known ? 1 : 0;
+    }
+    return known == p->count;
+}
+
+void presence_doubt(Presence *p)
+{
+    if (p != NULL) {
+        p->doubted = true;
+    }
+}
+
 void presence_tick(Presence *p, int64_t now_ms)
 {
-    if (!bus_connected(p->bus) || now_ms - p->asked_ms < ASK_EVERY_MS) {
+    int64_t every_ms = all_known(p) && !p->doubted ? ASK_EVERY_MS : MISSED_EVERY_MS;
+    if (!bus_connected(p->bus) || now_ms - p->asked_ms < every_ms) {
         return;
     }
     p->asked_ms = now_ms;
+    p->doubted = false;
     for (size_t i = 0; i < p->count; i++) {
         ask(&p->items[i]);
     }

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bus/consume/presence.h"
 #include "common/bus/consume/reader_internal.h"
 
 enum { BATCH_DEFAULT = 512 };
@@ -137,6 +138,7 @@ static void handle_status(Reader *r, int code, int64_t unfilled)
     size_t left = unfilled >= 0 && (size_t)unfilled < r->asked ? (size_t)unfilled : r->asked;
     r->asked -= left;
     if (code != 404 && code != 408) {
+        presence_doubt(r->bus->presence);
         reader_restart(r, READER_RETRY_MS); // the consumer is gone, or there is no responder
     }
 }

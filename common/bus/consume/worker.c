@@ -16,6 +16,7 @@
 #include "common/base/crash.h"
 #include "common/base/log.h"
 #include "common/bus/consume/guard/guard.h"
+#include "common/bus/consume/presence.h"
 #include "common/bus/consume/worker_internal.h"
 
 enum {
@@ -74,6 +75,7 @@ static void handle_status(Worker *w, int code, const char *text, int64_t unfille
         return;
     }
     w->pull_after_ms = w->heard_ms + PULL_BACKOFF_MS;
+    presence_doubt(w->bus->presence);
     if (!w->refusal_logged) {
         w->refusal_logged = true;
         LOG(LOG_WARN, "pull refused, trying again", log_text("stream", w->spec->stream),

@@ -48,7 +48,7 @@ def test_finding_16_a_deleted_consumer_and_a_deleted_stream_are_reported(breakab
     breakable.cli("migrate", admin=True)
     await_ready(renderer)
     client.request("$JS.API.STREAM.DELETE.STATUS")
-    await_unready(ingest, "stream 'STATUS' is missing", "stentor migrate")
+    await_unready(ingest, "stream 'STATUS' is missing", "stentor migrate", seconds=25)  # it reads nothing of it now: the next look says so
     breakable.cli("migrate", admin=True)
     await_ready(ingest)
     assert len(lines_of(ingest, "stream 'STATUS' is missing")) == 1
