@@ -367,6 +367,7 @@ static bool run_turn(Worker *w)
     watch_the_wait(w);
     pull(w);
     bool more = w->done != NULL;
+    w->endpoint.holds = w->in_flight + w->waiting.count + w->suspects.count > 0;
     move_on(w); // perhaps the end of w's turns
     return more;
 }

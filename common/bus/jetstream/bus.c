@@ -112,6 +112,29 @@ void bus_give_back(Bus *bus, natsMsg *message)
     natsMsg_Destroy(message);
 }
 
+// ---- the pace of ticks ----
+
+static void on_timer_tick(uv_timer_t *timer);
+
+static void set_pace(Bus *bus, bool rests)
+{
+    uint64_t every_ms = rests ? BUS_TICK_MS * BUS_REST_TICKS : BUS_TICK_MS;
+    bus->rests = rests;
+    bus->still = 0;
+    uv_timer_start(&bus->tick, on_timer_tick, every_ms, every_ms);
+}
+
+// Something is under way again.
+static void wake(Bus *bus)
+{
+    bus->still = 0;
+    if (bus->rests) {
+        set_pace(bus, false);
+    }
+}
+
+// ---- deliveries ----
+
 static void dispatch_delivery(Bus *bus, natsMsg *message, unsigned breaks)
 {
     AckSubject ack;
@@ -123,6 +146,7 @@ static void dispatch_delivery(Bus *bus, natsMsg *message, unsigned breaks)
         endpoint = find_endpoint(bus, &ack);
     }
     if (endpoint != NULL) {
+        wake(bus);
         endpoint->handlers->on_delivery(endpoint->ctx, message, &ack);
     } else if (known && is_leaver(bus, ack.stream, ack.consumer)) {
         bus_give_back(bus, message); // what the last pull requests of a stopped worker brought
@@ -278,13 +302,24 @@ static void on_loop_prepare(uv_prepare_t *prepare)
     turn(prepare->data);
 }
 
+// Nothing waits for an answer, a verdict or a time that counts in ticks.
+static bool is_still(const Bus *bus)
+{
+    bool holds = publisher_pending(bus->publisher) > 0 || requests_pending(bus->requests) ||
+                 (bus->guard != NULL && !guard_is_still(bus->guard));
+    for (int i = 0; i < BUS_ENDPOINTS_MAX && !holds; i++) {
+        holds = bus->endpoints[i] != NULL && bus->endpoints[i]->holds;
+    }
+    return !holds && !bus->closing && link_connected(bus->link);
+}
+
 static void tick(Bus *bus)
 {
     int64_t now = (int64_t)uv_now(bus->loop);
     CRASH_LATE();
     publisher_tick(bus->publisher);
     requests_tick(bus->requests);
-    if (bus->guard != NULL) {
+    for (int i = bus->rests ? BUS_REST_TICKS : 1; i > 0 && bus->guard != NULL; i--) {
         guard_tick(bus->guard);
     }
     if (bus->presence != NULL && !bus->closing) {
@@ -299,7 +334,15 @@ static void tick(Bus *bus)
 
 static void on_timer_tick(uv_timer_t *timer)
 {
-    tick(timer->data);
+    Bus *bus = timer->data;
+    tick(bus);
+    bool still = is_still(bus);
+    bus->still = still ? bus->still + 1 : 0;
+    if (bus->rests && !still) {
+        set_pace(bus, false);
+    } else if (!bus->rests && bus->still >= BUS_REST_TICKS) {
+        set_pace(bus, true);
+    }
 }
 
 void bus_want_turn(Bus *bus)
@@ -435,6 +478,7 @@ BusHeader bus_follows(uint64_t sequence, Arena *arena)
 void bus_publish(Bus *bus, const BusOut *out, BusAcked on_acked, void *ctx)
 {
     publisher_publish(bus->publisher, out, on_acked, ctx);
+    wake(bus);
     bus->turn_wanted = true;
 }
 
@@ -483,6 +527,7 @@ void bus_request(
     Bus *bus, const char *subject, Str payload, int timeout_ms, BusReply on_reply, void *ctx)
 {
     requests_ask(bus->requests, subject, payload, timeout_ms, on_reply, ctx);
+    wake(bus);
 }
 
 static void on_link_closed(void *ctx)

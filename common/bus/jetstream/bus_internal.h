@@ -17,6 +17,7 @@ enum {
     BUS_WATCHERS_MAX = 8,
     SERVICE_NAME_MAX = 64,
     BUS_TICK_MS = 100,
+    BUS_REST_TICKS = 5, // so many times the tick, while nothing is under way
     PULL_EXPIRES_S = 30,
     PULL_HEARTBEAT_S = 5,
     PULL_BRIEF_S = 6, // of a worker that yields, and its heartbeat:
@@ -48,6 +49,7 @@ typedef struct Endpoint {
     char inbox[128];   // replies of its pull requests
     bool acks;         // its consumer awaits acks: what comes after its end is given back
     bool brief;        // its pull requests end after PULL_BRIEF_S
+    bool holds;        // deliveries that are not answered yet
     int slot;
 } Endpoint;
 
@@ -93,6 +95,7 @@ void requests_ask(
     void *ctx);
 void requests_on_reply(Requests *requests, Str token, natsMsg *message);
 void requests_tick(Requests *requests);
+bool requests_pending(const Requests *requests);
 void requests_cancel(Requests *requests);                  // all of them, ERROR_CANCELLED
 void requests_forget(Requests *requests, const void *ctx); // no callback: its owner goes away
 void bus_forget_requests(Bus *bus, const void *ctx);
@@ -120,6 +123,8 @@ struct Bus {
     uv_prepare_t prepare;
     uv_idle_t idle; // active while there is more to do at once: the loop does not sleep
     uv_timer_t tick;
+    bool rests; // ticks are BUS_REST_TICKS apart
+    int still;  // ticks since something was under way
     Endpoint *endpoints[BUS_ENDPOINTS_MAX];
     unsigned endpoint_generation; // tells a slot's owners apart
     struct {

@@ -156,6 +156,15 @@ void requests_tick(Requests *requests)
     }
 }
 
+bool requests_pending(const Requests *requests)
+{
+    size_t i = 0;
+    while (i < requests->cap && requests->slots[i].on_reply == NULL) {
+        i++;
+    }
+    return i < requests->cap;
+}
+
 void requests_cancel(Requests *requests)
 {
     Error err;

@@ -287,6 +287,12 @@ void guard_tick(Guard *g)
     }
 }
 
+bool guard_is_still(const Guard *g)
+{
+    return g->state == GUARD_FREE && g->ready && !g->closed && g->blind_ticks == 0 &&
+           g->through_ticks < THROUGH_TICKS - THROUGH_FIRST;
+}
+
 bool guard_is_closed(const Guard *g)
 {
     return g->closed;

@@ -29,6 +29,7 @@ void guard_free(Guard *guard); // by the bus, when nothing is published any more
 
 void guard_turn(Guard *guard);
 void guard_tick(Guard *guard);
+bool guard_is_still(const Guard *guard); // it has nothing that a few ticks change
 // The loop has nothing more to do and would sleep: of a watched group it sleeps here, without the
 // mark. true: once more round before that.
 bool guard_rest(Guard *guard);
