@@ -249,7 +249,19 @@ static void expire(DbPool *pool)
 
 static void on_tick(uv_timer_t *timer)
 {
-    expire(timer->data);
+    DbPool *pool = timer->data;
+    expire(pool);
+    if (pool->waiting.head == NULL) {
+        uv_timer_stop(timer);
+    }
+}
+
+// It ticks while something waits, and no longer.
+static void watch_waiting(DbPool *pool)
+{
+    if (pool->waiting.head != NULL && !uv_is_active((uv_handle_t *)&pool->tick)) {
+        uv_timer_start(&pool->tick, on_tick, TICK_MS, TICK_MS);
+    }
 }
 
 // ---- the surface ----
@@ -290,7 +302,6 @@ DbPool *db_pool_new(uv_loop_t *loop, const DbPoolOptions *options)
     uv_timer_init(loop, &pool->tick);
     pool->later.data = pool;
     pool->tick.data = pool;
-    uv_timer_start(&pool->tick, on_tick, TICK_MS, TICK_MS);
     pool->open = 2 + pool->conn_count;
     open_connections(pool);
     return pool;
@@ -391,4 +402,5 @@ void db_txn_submit(DbTxn *txn, DbDone on_done, void *ctx)
     txn->deadline_ms = uv_now(pool->loop) + (uint64_t)pool->statement_timeout_ms;
     push_txn(&pool->waiting, txn);
     pump(pool);
+    watch_waiting(pool);
 }

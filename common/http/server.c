@@ -140,6 +140,15 @@ void server_log_trouble(HttpServer *server, const char *event, const char *why)
 // ---- new connections ----
 
 static void on_listener_readable(uv_poll_t *poll, int status, int events);
+static void on_timer_tick(uv_timer_t *timer);
+
+// While there are connections, or no room for one, or the end is waited for; no longer.
+static void tick(HttpServer *server)
+{
+    if (!uv_is_active((uv_handle_t *)&server->timer)) {
+        uv_timer_start(&server->timer, on_timer_tick, TICK_MS, TICK_MS); // refused once it closes
+    }
+}
 
 static void listen_on(HttpServer *server, bool on)
 {
@@ -151,6 +160,7 @@ static void listen_on(HttpServer *server, bool on)
         uv_poll_start(&server->listener, UV_READABLE, on_listener_readable);
     } else {
         uv_poll_stop(&server->listener);
+        tick(server);
     }
 }
 
@@ -222,6 +232,7 @@ static void accept_some(HttpServer *server)
         }
         HttpAddress peer = address_of(&address);
         connection_open(server, fd, &peer, &address);
+        tick(server);
     }
 }
 
@@ -282,6 +293,10 @@ static void on_timer_tick(uv_timer_t *timer)
     streams_tick(server, now_ms);
     listen_on(server, true);
     run(server);
+    bool waits = !server->listening || server->on_stopped != NULL;
+    if (server->connection_count == 0 && http_server_idle(server) && !waits) {
+        uv_timer_stop(timer);
+    }
 }
 
 static void on_turn(uv_idle_t *soon)
@@ -315,7 +330,6 @@ static void start_handles(HttpServer *server)
     streams_init(server);
     listen_on(server, true);
     uv_poll_start(&server->work, UV_READABLE, on_work_readable);
-    uv_timer_start(&server->timer, on_timer_tick, TICK_MS, TICK_MS);
 }
 
 // ---- life cycle ----
@@ -443,6 +457,7 @@ void http_server_stop(HttpServer *server, void (*on_stopped)(void *ctx), void *c
     server->on_stopped = on_stopped;
     server->stopped_ctx = ctx;
     streams_stop(server);
+    tick(server);
     server_run_soon(server);
 }
 
