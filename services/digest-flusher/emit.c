@@ -13,7 +13,8 @@
 #include "services/digest-flusher/status_emit.h"
 
 enum {
-    SLEEP_MAX_MS = 1000,
+    SLEEP_MAX_MS = 5000, // own intake wakes it: this is for what others have put in
+    AWAY_MS = 1000,
     SLEEP_EMPTY_MS =
         5, // at least, after an empty claim: this host's clock may be ahead of the database's
 };
@@ -287,7 +288,7 @@ static void start_pass(Emit *emit)
 {
     // Without NATS a claim would only hold rows back until its lease expires.
     if (!bus_connected(emit->bus) || !db_pool_ready(emit->pool)) {
-        sleep_until(emit, INT64_MAX);
+        sleep_until(emit, clock_now_us() + AWAY_MS * INT64_C(1000));
         return;
     }
     emit->running = true;

@@ -13,9 +13,9 @@
 #include "services/digest-flusher/digest_sql.h"
 
 enum {
-    SLEEP_MAX_MS = 1000,
-    SLEEP_EMPTY_MS = 5, // this host's clock may be ahead of the database's
-    AWAY_MS = 100,      // Postgres is away, or not connected yet
+    SLEEP_MAX_MS = 5000, // own intake wakes it: this is for what others have put in
+    SLEEP_EMPTY_MS = 5,  // this host's clock may be ahead of the database's
+    AWAY_MS = 100,       // Postgres is away, or not connected yet
     FORGET_MS = 60 * 1000,
     FREEZE_RESULTS = 1, // of digest_freeze: absorbed, frozen, next
 };

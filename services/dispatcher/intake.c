@@ -7,7 +7,7 @@
 #include "services/dispatcher/tracing/attempt_span.h"
 #include "services/dispatcher/turns.h"
 
-enum { TURNS_MS = 100 };
+enum { TURNS_MS = 100, TURNS_REST_MS = 1000 };
 
 // ---- keys and content ----
 
@@ -78,7 +78,12 @@ static void take_held(Dispatcher *dispatcher);
 
 static void on_turns_timer(uv_timer_t *timer)
 {
-    take_held(timer->data);
+    Dispatcher *dispatcher = timer->data;
+    take_held(dispatcher);
+    uint64_t pace_ms = map_count(dispatcher->jobs) > 0 ? TURNS_MS : TURNS_REST_MS;
+    if (uv_timer_get_repeat(timer) != pace_ms && !dispatcher->stopping) {
+        uv_timer_start(timer, on_turns_timer, pace_ms, pace_ms);
+    }
 }
 
 void intake_watch(Dispatcher *dispatcher)

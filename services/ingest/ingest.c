@@ -22,7 +22,7 @@
 #include "services/ingest/intake/notifications_api.h"
 #include "services/ingest/key_work.h"
 
-enum { TICK_MS = 50, KEYS_BULK_MIN = 100000 };
+enum { TICK_MS = 50, REST_MS = 500, KEYS_BULK_MIN = 100000 };
 
 typedef struct IngestOptions {
     const char *bind;
@@ -317,10 +317,13 @@ static void advance_stop(Ingest *in)
     }
 }
 
+static void on_timer_tick(uv_timer_t *timer);
+
 static void begin_stop(void *state)
 {
     Ingest *in = state;
     in->phase = PHASE_DRAINING;
+    (void)uv_timer_start(&in->tick, on_timer_tick, TICK_MS, TICK_MS);
     key_usage_flush(in->key_usage);
     in->closing = 3;
     event_intake_stop(in->intake, on_part_closed, in);
@@ -356,10 +359,23 @@ static void turn(Ingest *in)
     advance_stop(in);
 }
 
+// Slowly while nothing is under way: what is accepted is written and published without a tick,
+// which marks it then, and tries again what failed.
+static void set_pace(Ingest *in)
+{
+    bool rests = in->phase == PHASE_RUNNING && in->commands_started && accept_idle(in->accept) &&
+                 row_publisher_idle(in->publisher) && batch_runner_idle(in->batch_runner);
+    uint64_t pace_ms = rests ? REST_MS : TICK_MS;
+    if (uv_timer_get_repeat(&in->tick) != pace_ms && in->phase < PHASE_STOPPED) {
+        (void)uv_timer_start(&in->tick, on_timer_tick, pace_ms, pace_ms);
+    }
+}
+
 static void on_timer_tick(uv_timer_t *timer)
 {
     Ingest *in = timer->data;
     turn(in);
+    set_pace(in);
 }
 
 static void build_batches(Ingest *in)

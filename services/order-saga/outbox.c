@@ -14,8 +14,10 @@
 enum {
     PENDING_MAX = 8192, // messages that await their ack; rows beyond it are left to the sweep
     CLAIM_MAX = 500,
-    LEASE_MS = 15000, // a claimed row is swept again after this; no publish is awaited for longer
-    TICK_MS = 20,
+    LEASE_MS = 15000,   // a claimed row is swept again after this; no publish is awaited for longer
+    TICK_MS = 20,       // while there is something to mark, or to stop for
+    REST_MS = 500,      // else; a mark or the sweep's time ends it
+    SWEEP_REST = 5,     // so many times the sweep's interval, while there is nothing to sweep
     MARKS_MAX = 100000, // published rows not marked yet; rows beyond it are published again
     MARKS_BATCH = 2000,
     STOP_MS = 5000,
@@ -53,12 +55,26 @@ struct Outbox {
     size_t marking; // the first so many are in the statement in flight
     int64_t sweep_at_us;
     bool sweeping;
+    int64_t left_us; // of clock_mono_us(): when a row was last left to the sweep; 0: never
+    bool awake;      // the timer's next time is a TICK_MS away
     int withholding;
     bool closing;
     int64_t stop_by_us;
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
 };
+
+static void on_timer_tick(uv_timer_t *timer);
+
+// Nothing is looked for while there is nothing: a tick of 20 ms would be most of what an idle
+// order-saga costs.
+static void wake(Outbox *o, uint64_t after_ms)
+{
+    if (!o->closing && (!o->awake || after_ms != TICK_MS)) {
+        o->awake = after_ms == TICK_MS;
+        (void)uv_timer_start(&o->timer, on_timer_tick, after_ms, 0);
+    }
+}
 
 // ---- marking ----
 
@@ -71,6 +87,7 @@ static void add_mark(Outbox *o, const Sending *sending)
         o->mark_cap = o->mark_cap == 0 ? 256 : o->mark_cap * 2;
         o->marks = xrealloc(o->marks, o->mark_cap * sizeof *o->marks);
     }
+    wake(o, TICK_MS);
     Mark *mark = &o->marks[o->mark_count++];
     mark->sequence_number = sending->sequence_number;
     memcpy(mark->tenant, sending->tenant, sizeof mark->tenant);
@@ -138,6 +155,7 @@ static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool du
             o->options.metrics->outbox_seconds,
             (double)(clock_now_us() - sending->committed_at_us) / 1e6);
     } else {
+        o->left_us = clock_mono_us();
         metric_add(o->options.metrics->publish_failed, 1);
     }
     free(sending);
@@ -168,7 +186,9 @@ static bool publish(Outbox *o, const OutRow *row, int64_t committed_at_us, Arena
 
 void outbox_send(Outbox *o, const OutRow *row, Arena *arena)
 {
-    (void)publish(o, row, clock_now_us(), arena);
+    if (!publish(o, row, clock_now_us(), arena)) {
+        o->left_us = clock_mono_us();
+    }
 }
 
 // ---- the sweep ----
@@ -255,6 +275,13 @@ static void read_row(Sweep *sweep, const PGresult *res, int at)
     sweep->wants[at] = message_key_want(m->tenant, sealed, sweep->arena);
 }
 
+// What this process has left to the sweep is old enough by then; what a dead one left can wait.
+static bool may_rest(const Outbox *o)
+{
+    int64_t soon_us = (o->options.older_than_ms + 2 * o->options.every_ms) * INT64_C(1000);
+    return o->left_us == 0 || clock_mono_us() - o->left_us > soon_us;
+}
+
 static void on_db_claimed(void *ctx, DbTxn *txn, const Error *err)
 {
     Sweep *sweep = ctx;
@@ -264,7 +291,9 @@ static void on_db_claimed(void *ctx, DbTxn *txn, const Error *err)
     }
     sweep->count = err == NULL ? (size_t)db_rows(db_txn_result(txn, 0)) : 0;
     if (sweep->count == 0) {
-        end_sweep(sweep, o->options.every_ms);
+        end_sweep(
+            sweep,
+            err == NULL && may_rest(o) ? SWEEP_REST * o->options.every_ms : o->options.every_ms);
         return;
     }
     sweep->rows = arena_array(sweep->arena, sweep->count, sizeof *sweep->rows);
@@ -312,15 +341,24 @@ static void finish_stop(Outbox *o)
     }
 }
 
+static uint64_t rest_ms(const Outbox *o)
+{
+    int64_t sweep_ms = (o->sweep_at_us - clock_mono_us()) / 1000;
+    bool busy = o->mark_count > 0 || o->on_stopped != NULL || sweep_ms < TICK_MS;
+    return busy ? TICK_MS : (uint64_t)(sweep_ms < REST_MS ? sweep_ms : REST_MS);
+}
+
 static void on_timer_tick(uv_timer_t *timer)
 {
     Outbox *o = timer->data;
+    o->awake = false;
     mark(o);
     if (o->on_stopped == NULL) {
         look(o);
     } else {
         finish_stop(o);
     }
+    wake(o, rest_ms(o));
 }
 
 Outbox *outbox_new(const OutboxOptions *options)
@@ -329,7 +367,7 @@ Outbox *outbox_new(const OutboxOptions *options)
     o->options = *options;
     (void)uv_timer_init(bus_loop(options->bus), &o->timer);
     o->timer.data = o;
-    (void)uv_timer_start(&o->timer, on_timer_tick, TICK_MS, TICK_MS);
+    wake(o, TICK_MS);
     return o;
 }
 
@@ -338,6 +376,7 @@ void outbox_stop(Outbox *o, void (*on_stopped)(void *ctx), void *ctx)
     o->on_stopped = on_stopped;
     o->stopped_ctx = ctx;
     o->stop_by_us = clock_mono_us() + STOP_MS * INT64_C(1000);
+    wake(o, TICK_MS);
 }
 
 void outbox_free(Outbox *o)

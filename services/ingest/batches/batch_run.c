@@ -376,7 +376,7 @@ static void look(BatchRunner *r)
     if (!wanted) {
         return;
     }
-    r->look_at_us = now_us + LOOK_MS * 1000;
+    r->look_at_us = now_us + (r->run_count > 0 ? LOOK_MS : LOOK_IDLE_MS) * INT64_C(1000);
     r->looking = true;
     DbTxn *txn = db_txn_new(r->options.pool);
     batch_sql_claim(

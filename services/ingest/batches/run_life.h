@@ -11,6 +11,7 @@
 
 enum {
     LOOK_MS = 500,       // between two claims
+    LOOK_IDLE_MS = 2000, // while none runs here: one that is started here wakes it
     ROOM_MS = 20,        // before another look at whether there is room
     TROUBLE_MS = 500,    // after Postgres or accept did not answer
     SUSPENDED_MS = 1000, // before another look at whether the tenant may send

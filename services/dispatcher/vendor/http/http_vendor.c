@@ -7,7 +7,7 @@
 #include "common/base/log.h"
 #include "services/dispatcher/vendor/http/http_internal.h"
 
-enum { TICK_MS = 200 };
+enum { TICK_MS = 200, REST_MS = 1000 };
 
 // uv_now() may be old when this process was stopped.
 static uint64_t clock_ms(void)
@@ -144,6 +144,8 @@ static void on_tick_timer(uv_timer_t *timer)
     if (vendor->queue.count > 0 || vendor->closing) {
         pump(vendor);
     }
+    bool rests = vendor->queue.count == 0 && vendor->running == 0 && !vendor->closing;
+    uv_timer_set_repeat(timer, rests ? REST_MS : TICK_MS);
 }
 
 // ---- vendor.h ----

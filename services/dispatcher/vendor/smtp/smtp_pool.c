@@ -10,6 +10,7 @@
 
 enum {
     TICK_MS = 200,
+    REST_MS = 1000,       // between two ticks while there is neither a connection nor a mail
     TRIES_MAX = 5,        // of one mail on connections that broke before its final dot
     BACKOFF_MIN_MS = 100, // doubles
     BACKOFF_MAX_MS = 10000,
@@ -362,6 +363,8 @@ static void on_tick_timer(uv_timer_t *timer)
 {
     SmtpPool *pool = timer->data;
     check_times(pool);
+    bool rests = pool->count == 0 && pool->queued == 0 && pool->failures == 0 && !pool->closing;
+    uv_timer_set_repeat(timer, rests ? REST_MS : TICK_MS);
 }
 
 // ---- start and stop ----
