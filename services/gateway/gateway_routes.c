@@ -98,7 +98,7 @@ static void build_notifications(Gateway *g)
     scheduled_api_add(&g->api, &g->scheduled);
     g->find_context = (FindContext){
         &g->find_store, service_master_key(g->service), g->notifications.waits,
-        service_pool(g->service)};
+        service_pool(g->service), g->find};
     find_api_add(&g->api, &g->find_context);
     g->orders = (OrdersApi){g->find_store.history, &g->find_context};
     orders_api_add(&g->api, &g->orders);

@@ -57,7 +57,8 @@ typedef struct FindList {
     size_t count;
     bool more; // there may be candidates behind these
     int rounds;
-    int64_t as_of_us; // of the index; 0: not known
+    int64_t as_of_us;   // of the index; 0: not known
+    int64_t current_us; // when it was asked and had everything; 0: another process knows
     bool indexed;
     bool any;         // candidate was found
     FindFilter fixed; // what the path names; FIND_FILTERS: nothing
@@ -309,7 +310,8 @@ static void on_searched(void *ctx, DbTxn *txn, const Error *err)
         return;
     }
     const PGresult *as_of = db_txn_result(txn, 1);
-    list->as_of_us = db_rows(as_of) > 0 ? db_get_time(as_of, 0, 0) : 0;
+    int64_t said_us = db_rows(as_of) > 0 ? db_get_time(as_of, 0, 0) : 0;
+    list->as_of_us = said_us > list->current_us ? said_us : list->current_us;
     take_candidates(list, db_txn_result(txn, 0));
     list->any = list->any || list->count > 0;
     list->more = list->count == wanted(list);
@@ -325,6 +327,7 @@ static void add_span(const FindList *list, DbParams *p)
 
 static void search(FindList *list)
 {
+    list->current_us = find_projector_current_us(list->context->projector);
     DbTxn *txn = db_txn_new(list->context->store->index);
     db_txn_tenant(txn, str_from(list->call->tenant));
     DbParams *p = db_txn_add(txn, &SEARCH, NULL);

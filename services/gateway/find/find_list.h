@@ -6,14 +6,16 @@
 #pragma once
 
 #include "services/gateway/find/find_filters.h"
+#include "services/gateway/find/find_projector.h"
 #include "services/gateway/find/find_store.h"
 #include "services/gateway/notifications/notification_view.h"
 
 typedef struct FindContext {
     const FindStore *store;
     const MasterKey *master;
-    const NotificationWait *waits; // by channel
-    DbPool *people;                // where recipients are
+    const NotificationWait *waits;  // by channel
+    DbPool *people;                 // where recipients are
+    const FindProjector *projector; // NULL: the index is off
 } FindContext;
 
 // fixed, value: as find_query_read. Leads to one answer. 404: of what the path names there is no

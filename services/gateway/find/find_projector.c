@@ -11,6 +11,7 @@
 enum {
     FLUSH_MS = 250, // the larger a flush, the less each entry costs, and nothing waits for one
     TICK_MS = 1000,
+    PROGRESS_EVERY_S = 5, // while nothing is folded
     DROP_EVERY_S = 3600,
     DROP_AGAIN_S = 10, // when a reader was in the way, or there is more
     DROP_AT_ONCE = 50,
@@ -29,8 +30,8 @@ struct FindProjector {
     FindFold *fold;
     FindDays days;
     uv_timer_t tick;
-    int in_database;    // transactions besides the projector's
-    int64_t drop_at_us; // of clock_mono_us()
+    int in_database;                    // transactions besides the projector's
+    int64_t drop_at_us, progress_at_us; // of clock_mono_us()
     bool stopping;
     int open; // projector, timer
     void (*on_stopped)(void *ctx);
@@ -78,7 +79,7 @@ static void on_projector_committed(void *ctx, DbTxn *txn)
     }
 }
 
-// ---- once a second ----
+// ---- what a clock brings ----
 
 static void end_when_stopped(FindProjector *find)
 {
@@ -100,13 +101,22 @@ static void on_progress_written(void *ctx, DbTxn *txn, const Error *err)
     end_when_stopped(find);
 }
 
+int64_t find_projector_current_us(const FindProjector *find)
+{
+    bool current = find != NULL && projector_active(find->projector) &&
+                   bus_connected(find->options.bus) && projector_caught_up(find->projector) &&
+                   projector_lag(find->projector) == 0;
+    return current ? clock_now_us() : 0;
+}
+
 // Only when nothing waits: what is folded says by its own time how fresh the rows are.
 static void write_progress(FindProjector *find)
 {
-    if (!bus_connected(find->options.bus) || !projector_caught_up(find->projector) ||
-        projector_lag(find->projector) > 0) {
+    int64_t now_us = clock_mono_us();
+    if (now_us < find->progress_at_us || find_projector_current_us(find) == 0) {
         return;
     }
+    find->progress_at_us = now_us + PROGRESS_EVERY_S * second_us;
     DbTxn *txn = db_txn_new(find->options.pool);
     db_txn_lazy_commit(txn);
     find_sql_progress(clock_now_us(), projector_position(find->projector, "STATUS"), txn);

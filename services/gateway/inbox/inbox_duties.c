@@ -16,6 +16,7 @@
 
 enum {
     TICK_MS = 1000,
+    LOOK_MS = 5000, // at least so often, whatever is known
     SOON_MS = 5,
     FOLDED_MS = 50, // what was published is folded by then, if nothing else waits
     AT_ONCE_MAX = 500,
@@ -26,6 +27,7 @@ enum {
 static const DbStatement DUE = {"inbox_due",
     "SELECT tenant_id, recipient, notification_id, snoozed_until, expires_at, coalesce(expires_at <= now(), false)"
     " FROM feed.due($1::int4)"};
+static const DbStatement DUE_IN = {"inbox_due_in", "SELECT feed.due_in()"};
 static const DbStatement WAITING = {"inbox_statuses",
     "SELECT tenant_id, notification_id, status, category, occurred_at FROM feed.waiting_statuses($1::int4)"};
 static const DbStatement STORED = {"inbox_statuses_stored",
@@ -58,7 +60,9 @@ struct InboxDuties {
     void *ctx;
     uv_timer_t tick, soon;
     bool telling, ending, dropping;
-    int64_t drop_at_us; // of clock_mono_us()
+    int64_t tell_at_us, end_at_us, drop_at_us; // of clock_mono_us(): nothing is there before
+    unsigned changes;                          // commits of the fold
+    unsigned told_changes, ended_changes;      // so many when the tables were looked at last
     bool stopping;
     int closed; // timers
     void (*on_stopped)(void *ctx);
@@ -211,6 +215,7 @@ static void on_statuses_read(void *ctx, DbTxn *txn, const Error *err)
     const PGresult *rows = err == NULL ? db_txn_result(txn, 0) : NULL;
     if (rows == NULL || db_rows(rows) == 0) {
         duties->telling = false;
+        duties->tell_at_us = rows != NULL ? clock_mono_us() + LOOK_MS * INT64_C(1000) : 0;
         end_when_stopped(duties);
         return;
     }
@@ -223,6 +228,7 @@ static void begin_telling(InboxDuties *duties)
         return;
     }
     duties->telling = true;
+    duties->told_changes = duties->changes;
     DbTxn *txn = db_txn_new(duties->pool);
     db_i32(db_txn_add(txn, &WAITING, NULL), AT_ONCE_MAX);
     db_txn_submit(txn, on_statuses_read, duties);
@@ -296,11 +302,22 @@ static void end_item(Round *round, const PGresult *rows, int row)
     }
 }
 
+// Until the next time comes; a tick may be early, and finds nothing then.
+static int64_t rest_ms(const PGresult *due_in)
+{
+    int64_t in_ms = db_is_null(due_in, 0, 0) ? LOOK_MS : db_get_int(due_in, 0, 0);
+    return in_ms < LOOK_MS ? in_ms : LOOK_MS;
+}
+
 static void on_due_read(void *ctx, DbTxn *txn, const Error *err)
 {
     InboxDuties *duties = ctx;
     const PGresult *rows = err == NULL ? db_txn_result(txn, 0) : NULL;
+    duties->end_at_us = 0;
     if (rows == NULL || db_rows(rows) == 0) {
+        if (rows != NULL) {
+            duties->end_at_us = clock_mono_us() + rest_ms(db_txn_result(txn, 1)) * 1000;
+        }
         duties->ending = false;
         end_when_stopped(duties);
         return;
@@ -319,8 +336,10 @@ static void begin_ending(InboxDuties *duties)
         return;
     }
     duties->ending = true;
+    duties->ended_changes = duties->changes;
     DbTxn *txn = db_txn_new(duties->pool);
     db_i32(db_txn_add(txn, &DUE, NULL), AT_ONCE_MAX);
+    (void)db_txn_add(txn, &DUE_IN, NULL);
     db_txn_submit(txn, on_due_read, duties);
 }
 
@@ -359,8 +378,17 @@ static void begin_dropping(InboxDuties *duties)
 static void on_tick_timer(uv_timer_t *timer)
 {
     InboxDuties *duties = timer->data;
-    begin_telling(duties);
-    begin_ending(duties);
+    int64_t now_us = clock_mono_us();
+    if (!duties->may(duties->ctx)) { // another one folds: nothing is known
+        duties->tell_at_us = duties->end_at_us = 0;
+        return;
+    }
+    if (duties->told_changes != duties->changes || now_us >= duties->tell_at_us) {
+        begin_telling(duties);
+    }
+    if (duties->ended_changes != duties->changes || now_us >= duties->end_at_us) {
+        begin_ending(duties);
+    }
     begin_dropping(duties);
 }
 
@@ -389,6 +417,7 @@ InboxDuties *inbox_duties_new(
 
 void inbox_duties_soon(InboxDuties *duties)
 {
+    duties->changes++;
     if (!duties->stopping && !uv_is_active((uv_handle_t *)&duties->soon) &&
         !uv_is_closing((uv_handle_t *)&duties->soon)) {
         uv_timer_start(&duties->soon, on_soon_timer, SOON_MS, 0);
