@@ -30,17 +30,20 @@ static int64_t header_number(natsMsg *message, const char *name)
     return value;
 }
 
-// A status for a pull request: "w<slot>.<generation>".
-static void dispatch_status(Bus *bus, Str token, natsMsg *message)
+static Endpoint *endpoint_of_port(const Bus *bus, Str port)
 {
-    Str first;
     int64_t slot;
-    if (!str_split(&token, '.', &first) || !str_to_i64(first, &slot) || slot < 0 ||
-        slot >= BUS_ENDPOINTS_MAX || bus->endpoints[slot] == NULL) {
-        return;
-    }
-    Endpoint *endpoint = bus->endpoints[slot];
-    if (!str_eq(str_from(natsMsg_GetSubject(message)), str_from(endpoint->inbox))) {
+    bool is_slot =
+        str_to_i64(str_slice(port, 1, port.len), &slot) && slot >= 0 && slot < BUS_ENDPOINTS_MAX;
+    return is_slot ? bus->endpoints[slot] : NULL;
+}
+
+// A status for a pull request.
+static void dispatch_status(Bus *bus, Str port, natsMsg *message)
+{
+    Endpoint *endpoint = endpoint_of_port(bus, port);
+    if (endpoint == NULL ||
+        !str_eq(str_from(natsMsg_GetSubject(message)), str_from(endpoint->inbox))) {
         return; // for an earlier owner of the slot
     }
     const char *text = NULL;
@@ -51,18 +54,36 @@ static void dispatch_status(Bus *bus, Str token, natsMsg *message)
         header_number(message, "Nats-Pending-Messages"));
 }
 
+// "<port>.<token>": who took the port knows the token.
 static void dispatch_reply(Bus *bus, Str token, natsMsg *message)
 {
-    char kind = token.len > 0 ? token.ptr[0] : '\0';
-    Str rest = str_slice(token, 1, token.len);
-    if (kind == 'p') {
-        publisher_on_ack(bus->publisher, rest, message);
-    } else if (kind == 'r') {
-        requests_on_reply(bus->requests, rest, message);
-    } else if (kind == 'w') {
-        dispatch_status(bus, rest, message);
+    Str port;
+    if (str_split(&token, '.', &port) && port.len > 0) {
+        char kind = port.ptr[0];
+        if (kind == 'p') {
+            publisher_on_ack(bus->publisher, token, message);
+        } else if (kind == 'r') {
+            requests_on_reply(bus->requests, token, message);
+        } else if (kind == 'w') {
+            dispatch_status(bus, port, message);
+        }
     }
     natsMsg_Destroy(message);
+}
+
+static void on_link_unanswered(void *ctx, const char *name)
+{
+    Bus *bus = ctx;
+    Str port = str_from(name);
+    int64_t number;
+    if (name[0] == 'p') {
+        publisher_on_unanswered(bus->publisher, name);
+    } else if (name[0] == 'r' && str_to_i64(str_slice(port, 1, port.len), &number)) {
+        requests_on_unanswered(bus->requests, (size_t)number);
+    } else if (name[0] == 'w' && endpoint_of_port(bus, port) != NULL) {
+        Endpoint *endpoint = endpoint_of_port(bus, port);
+        endpoint->handlers->on_status(endpoint->ctx, 503, "", -1);
+    }
 }
 
 static Endpoint *find_endpoint(Bus *bus, const AckSubject *ack)
@@ -299,7 +320,9 @@ static void turn(Bus *bus)
 
 static void on_loop_prepare(uv_prepare_t *prepare)
 {
-    turn(prepare->data);
+    Bus *bus = prepare->data;
+    turn(bus);
+    link_write(bus->link); // the loop may sleep next
 }
 
 // Nothing waits for an answer, a verdict or a time that counts in ticks.
@@ -317,6 +340,7 @@ static void tick(Bus *bus)
 {
     int64_t now = (int64_t)uv_now(bus->loop);
     CRASH_LATE();
+    link_tick(bus->link);
     publisher_tick(bus->publisher);
     requests_tick(bus->requests);
     for (int i = bus->rests ? BUS_REST_TICKS : 1; i > 0 && bus->guard != NULL; i--) {
@@ -392,7 +416,7 @@ static void open_handle(Bus *bus, uv_handle_t *handle)
 Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err)
 {
     static const LinkHandlers handlers = {
-        on_link_message, on_link_state, on_link_served, on_link_heard};
+        on_link_message, on_link_unanswered, on_link_state, on_link_served, on_link_heard};
     if (!check_options(options, err)) {
         return NULL;
     }
@@ -509,8 +533,7 @@ BusStats bus_stats(const Bus *bus)
 
 bool bus_send(Bus *bus, const char *subject, const char *reply, Str payload)
 {
-    return link_send(
-        bus->link, reply != NULL ? LINK_IMMEDIATE : LINK_COALESCED, subject, reply, payload);
+    return link_send(bus->link, subject, reply, payload);
 }
 
 bool bus_send_event(Bus *bus, const BusOut *out)

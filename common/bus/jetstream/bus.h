@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection to NATS and everything published through it. nats.c's threads make one hop into
-// the loop (a locked vector and uv_async_send); all callbacks run on the loop thread. Our own thin
+// The connection to NATS and everything published through it, on the loop's thread. Our own thin
 // JetStream layer: why, DECISIONS.md.
 #pragma once
 
@@ -73,9 +72,8 @@ typedef struct BusOut {
     Str traceparent;          // empty: none
     const BusHeader *headers; // further ones (CloudEvents on STATUS); NULL: none
     size_t header_count;
-    bool after_acks; // stored means that the acks sent before have arrived; a millisecond slower
-    bool once;       // what the stream refuses is not tried again here: it fails TRANSIENT at once
-    bool slack;      // whatever else is published here goes first, and finds few of these in flight
+    bool once;  // what the stream refuses is not tried again here: it fails TRANSIENT at once
+    bool slack; // whatever else is published here goes first, and finds few of these in flight
 } BusOut;
 
 // A header: stored only in the place of just that message of its subject (0: there is none yet);
@@ -114,8 +112,8 @@ BusStats bus_stats(const Bus *bus);
 // The same with the id and the headers of an event, for subjects that no stream takes. false also
 // for what cannot be sent at all (bus_publish: PERMANENT).
 bool bus_send_event(Bus *bus, const BusOut *out);
-// Pushes buffered bytes to the socket at the end of a batch; without it a lone write may wait a
-// millisecond.
+// Hands queued publishes to the connection now, ahead of what is sent later in this turn of the
+// loop; all of it is written at the turn's end.
 void bus_flush(Bus *bus);
 
 // One request, one reply, for JetStream's API. reply is valid during the call; err TRANSIENT on

@@ -75,6 +75,8 @@ void publisher_free(Publisher *publisher);
 void publisher_publish(Publisher *publisher, const BusOut *out, BusAcked on_acked, void *ctx);
 bool publisher_send_core(Publisher *publisher, const BusOut *out); // no ack, no entry
 void publisher_on_ack(Publisher *publisher, Str token, natsMsg *message);
+// One of those that were sent with a reply to this port has no stream.
+void publisher_on_unanswered(Publisher *publisher, const char *port);
 bool publisher_turn(
     Publisher *publisher); // true: failures reported in this turn may have caused more work
 void publisher_send(Publisher *publisher); // writes what is queued and reports nothing
@@ -94,6 +96,7 @@ void requests_ask(
     Requests *requests, const char *subject, Str payload, int timeout_ms, BusReply on_reply,
     void *ctx);
 void requests_on_reply(Requests *requests, Str token, natsMsg *message);
+void requests_on_unanswered(Requests *requests, size_t port);
 void requests_tick(Requests *requests);
 bool requests_pending(const Requests *requests);
 void requests_cancel(Requests *requests);                  // all of them, ERROR_CANCELLED

@@ -16,8 +16,11 @@ void endpoint_add(Bus *bus, Endpoint *endpoint, const EndpointHandlers *handlers
     endpoint->handlers = handlers;
     endpoint->ctx = ctx;
     endpoint->slot = slot;
+    char port[LINK_PORT_SIZE];
+    snprintf(port, sizeof port, "w%d", slot);
+    link_port(bus->link, port);
     snprintf(
-        endpoint->inbox, sizeof endpoint->inbox, "%s.w%d.%u", link_inbox(bus->link), slot,
+        endpoint->inbox, sizeof endpoint->inbox, "%s.%s.%u", link_inbox(bus->link), port,
         ++bus->endpoint_generation);
     bus->endpoints[slot] = endpoint;
 }
@@ -53,8 +56,7 @@ bool endpoint_pull(Bus *bus, const Endpoint *endpoint, size_t batch)
         "{\"batch\":%zu,\"expires\":%d000000000,\"idle_heartbeat\":%d000000000}", batch,
         endpoint->brief ? PULL_BRIEF_S : PULL_EXPIRES_S,
         endpoint->brief ? PULL_BRIEF_HEARTBEAT_S : PULL_HEARTBEAT_S);
-    return link_send(
-        bus->link, LINK_IMMEDIATE, subject, endpoint->inbox, str_of(request, (size_t)len));
+    return link_send(bus->link, subject, endpoint->inbox, str_of(request, (size_t)len));
 }
 
 void bus_forget_requests(Bus *bus, const void *ctx)

@@ -1,40 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// What link.c (the loop's side) and link_wire.c (nats.c's threads and the worker thread) share.
+// What link.c (states, ports, sending), link_wire.c (nats.c on the loop) and link_work.c (what
+// blocks, on a thread of libuv's pool) share.
 #pragma once
 
 #include <signal.h>
+#include <stdatomic.h>
 
-#include "common/bus/jetstream/hop.h"
 #include "common/bus/jetstream/link.h"
 
-enum { LINK_FLUSH_TIMEOUT_MS = 2000 };
+enum { LINK_FLUSH_TIMEOUT_MS = 2000, LINK_INBOX_SIZE = 128 };
+
+// One connection on the loop. nats.c calls its socket functions with it, at any time until
+// wire_drop; `unwritten` alone is touched by other threads (nats.c's timer sends PINGs, the worker
+// thread flushes).
+typedef struct Wire {
+    Link *link;
+    natsConnection *nc;
+    natsSock socket;
+    uv_poll_t poll;
+    bool polled;           // the handle is the loop's
+    bool polled_for_room;  // the socket took less than all
+    bool closed;           // by nats.c, and so is the socket
+    atomic_bool unwritten; // nats.c has something for the socket
+    bool tls, tls_known;
+    int readable_at;      // SO_RCVLOWAT
+    int64_t heard_ms;     // something arrived
+    int64_t taken_ms;     // the socket took something, or began to be polled for room
+    int64_t suspected_ms; // since when it looks dead; 0: it does not
+    int parts;            // the handle and the connection: both gone, it is freed
+} Wire;
+
+typedef struct Port {
+    char name[LINK_PORT_SIZE];
+    natsSubscription *subscription; // NULL: not connected
+} Port;
 
 struct Link {
     uv_loop_t *loop;
+    uv_thread_t thread;  // the loop's
     LinkOptions options; // own copies
     char domain[LINK_DOMAIN_MAX + 1];
     LinkHandlers handlers;
     void *ctx;
-    uv_async_t async;
+    uv_async_t async;     // what another thread wrote, or link_ask_now received
+    uv_prepare_t prepare; // writes
     uv_timer_t retry;
     uv_work_t work;
-    bool working; // the connections belong to the worker thread
-    Hop *hop;
-    natsConnection *nc[LINK_LANES];
-    natsSubscription *subscription;
+    bool working;     // the worker thread connects or waits
+    Wire *wire;       // NULL: none, or it is being made
+    Wire *connecting; // the worker thread's
+    unsigned breaks;
+    Port ports[LINK_PORTS_MAX];
+    size_t port_count;
     struct {
         const char *subject, *queue; // NULL: none
         natsSubscription *subscription;
-        bool ending;
+        bool ending;   // the end is still to be reported
+        bool draining; // the server sends what it has
     } served;
     struct {
         const char *subject; // NULL: free
         natsSubscription *subscription;
     } listens[LINK_LISTENS_MAX];
+    size_t heard;              // in this turn
+    natsSubscription *answers; // of link_ask_now
+    unsigned asked_now;
+    char *cluster; // servers that the last connection knew, separated by commas; NULL: none
     natsStatus work_status;
     char work_error[300];   // "": the last attempt succeeded, or there was none
     char logged_error[300]; // as logged
-    unsigned generation;
     int retry_ms;
     bool connected; // as last reported
     bool closing;
@@ -46,23 +80,38 @@ struct Link {
     int open_handles;
     void (*on_closed)(void *ctx);
     void *closed_ctx;
-    char inbox[128];
+    char inbox[LINK_INBOX_SIZE];
     char permission[200];
 };
 
 // ---- link_wire.c ----
 
-// On a thread of libuv's pool, while link->working; the Link is work->data.
-void link_work_connect(uv_work_t *work); // link->work_status, link->work_error
-// Afterwards the server knows that our pull requests have no listener, and all that it sent before
-// is in the hop.
-void link_work_quiesce(uv_work_t *work);
-void link_work_close(uv_work_t *work); // asks and gives back, then the connections are gone
+Wire *wire_new(Link *link);
+natsStatus wire_set_event_loop(Wire *wire, natsOptions *options);
+bool wire_begin(Wire *wire); // on the loop, once it is connected
+void wire_write(Wire *wire); // what is unwritten, as far as the socket takes it
+bool wire_takes(Wire *wire); // there is room for one more publish
+// For at most `timeout_ms`, until something was read or written.
+void wire_wait(Wire *wire, int timeout_ms);
+bool wire_is_dead(Wire *wire); // for too long it neither answered nor took anything
+size_t wire_unwritten(const Wire *wire);
+void wire_drop(Wire *wire); // never blocks; what is unwritten is lost. NULL is none
 
-// nats.c's reader takes EINTR for a broken connection: its threads must be born with every signal
-// blocked.
+// ---- link.c ----
+
+// Something was read, or the connection ended: hands on what is there.
+void link_on_read(Link *link);
+size_t link_hand_on(Link *link); // how many bytes came
+void link_on_handle_closed(Link *link);
+
+// ---- link_work.c ----
+
+// On a thread of libuv's pool, while link->working; the Link is work->data.
+void link_work_connect(uv_work_t *work); // link->connecting, work_status, work_error
+// Afterwards the server knows that our pull requests have no listener, and all that it sent before
+// has been read.
+void link_work_quiesce(uv_work_t *work);
+void link_work_close(uv_work_t *work); // asks and gives back
+
+// nats.c takes EINTR for a broken connection: its threads must be born with every signal blocked.
 void link_block_signals(sigset_t *ret_before);
-// On the loop's thread. A connection that is lost meanwhile subscribes again by itself, and a new
-// one when it is there.
-void link_subscribe_served(Link *link);
-void link_subscribe_listens(Link *link);

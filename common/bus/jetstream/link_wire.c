@@ -1,386 +1,292 @@
 // SPDX-License-Identifier: Apache-2.0
-// The link's side that blocks: what nats.c calls on its threads, and what connects and closes on a
-// thread of libuv's pool.
-#include <stdio.h>
+// nats.c on the loop, through its event-loop interface. nats.c may neither reconnect by itself nor
+// find its connection dead (its own reconnecting runs on a thread that attaches to the loop; its
+// timer would close a socket that the loop polls): link_work.c forbids the first, wire_is_dead
+// replaces the second. So connections end on the loop's thread alone.
+#include <poll.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include "common/base/arena.h"
 #include "common/bus/jetstream/link_internal.h"
 
 enum {
-    CONNECT_TIMEOUT_MS = 5000,
-    WRITE_DEADLINE_MS = 2000,
-    PING_INTERVAL_MS = 15000, // twice unanswered: the connection is dead
-    RECONNECT_WAIT_MS = 100,
-    RECONNECT_JITTER_MS = 200,
-    IO_BUFFER = 64 * 1024,
-    SERVERS_MAX = 16,
-    QUIET_MS = 10, // without a delivery
-    QUIET_MAX_MS = 1000,
+    SILENCE_MS = 45000, // three PINGs unanswered (link_work.c)
+    STALL_MS = 2000,
+    SUSPECT_MS = 500, // it looks dead for so long, with turns of the loop between
+    READ_ROUNDS_MAX = 64,
+    READ_AGAIN_BYTES = 32 * 1024, // half of what one read may bring
+    CUT_READS_MAX = 1024,
+    TLS_HEADER = 5, // type, version, length
+    TLS_UNWRITTEN_MAX = 64 * 1024,
 };
 
-// What nats.c's callbacks get: nothing of the link, which may be gone when the last of them comes.
-typedef struct Wire {
-    Hop *hop;
-    unsigned generation;
-} Wire;
+// ---- what nats.c calls ----
 
-// ---- nats.c's threads ----
-
-static Wire *make_wire(Link *link)
+static void unref(Wire *wire)
 {
-    Wire *wire = xmalloc(sizeof *wire);
-    *wire = (Wire){hop_ref(link->hop), link->generation};
-    return wire;
-}
-
-static void free_wire(Wire *wire)
-{
-    hop_unref(wire->hop);
-    free(wire);
-}
-
-static void push_event(const Wire *wire, HopKind kind)
-{
-    hop_push(wire->hop, (HopItem){.kind = kind, .generation = wire->generation});
-}
-
-static void on_nats_message(
-    natsConnection *nc, natsSubscription *subscription, natsMsg *message, void *closure)
-{
-    (void)nc;
-    (void)subscription;
-    hop_push(((Wire *)closure)->hop, (HopItem){.message = message, .kind = HOP_MESSAGE});
-}
-
-static void on_nats_served(
-    natsConnection *nc, natsSubscription *subscription, natsMsg *message, void *closure)
-{
-    (void)nc;
-    (void)subscription;
-    hop_push(((Wire *)closure)->hop, (HopItem){.message = message, .kind = HOP_SERVED});
-}
-
-static void on_nats_heard(
-    natsConnection *nc, natsSubscription *subscription, natsMsg *message, void *closure)
-{
-    (void)nc;
-    (void)subscription;
-    hop_push(((Wire *)closure)->hop, (HopItem){.message = message, .kind = HOP_HEARD});
-}
-
-static void on_nats_served_complete(void *closure)
-{
-    push_event(closure, HOP_SERVED_END);
-    free_wire(closure);
-}
-
-static void on_nats_complete(void *closure)
-{
-    free_wire(closure);
-}
-
-static void on_nats_disconnected(natsConnection *nc, void *closure)
-{
-    (void)nc;
-    push_event(closure, HOP_DISCONNECTED);
-}
-
-static void on_nats_reconnected(natsConnection *nc, void *closure)
-{
-    (void)nc;
-    push_event(closure, HOP_RECONNECTED);
-}
-
-static void on_nats_closed(natsConnection *nc, void *closure)
-{
-    (void)nc;
-    push_event(closure, HOP_CLOSED);
-    free_wire(closure); // nats.c's last callback of this connection
-}
-
-static void on_nats_error(
-    natsConnection *nc, natsSubscription *subscription, natsStatus status, void *closure)
-{
-    (void)subscription;
-    const char *text = NULL;
-    Wire *wire = closure;
-    if (status == NATS_NOT_PERMITTED) {
-        natsConnection_GetLastError(nc, &text);
-        hop_permission_error(wire->hop, text != NULL ? text : "not permitted");
-        push_event(wire, HOP_ERROR);
+    if (--wire->parts == 0) {
+        free(wire);
     }
 }
 
-// ---- connecting and closing, on a thread of libuv's pool ----
-
-static natsStatus set_servers(natsOptions *options, const char *urls)
+static void on_poll_closed(uv_handle_t *handle)
 {
-    const char *servers[SERVERS_MAX];
-    int count = 0;
-    char *copy = xstrdup(urls);
-    for (char *rest = copy; rest != NULL && count < SERVERS_MAX; count++) {
-        servers[count] = rest;
-        rest = strchr(rest, ',');
-        if (rest != NULL) {
-            *rest++ = '\0';
-        }
-    }
-    natsStatus s = natsOptions_SetServers(options, servers, count);
-    free(copy);
-    return s;
+    Wire *wire = handle->data;
+    Link *link = wire->link;
+    unref(wire);
+    link_on_handle_closed(link);
 }
 
-static natsStatus set_options(natsOptions *options, Link *link, LinkLane lane, Wire *wire)
+static natsStatus on_nats_attach(void **ret, void *wire, natsConnection *nc, natsSock socket)
 {
-    natsStatus s[] = {
-        set_servers(options, link->options.url),
-        natsOptions_SetName(options, link->options.name),
-        natsOptions_SetCustomInboxPrefix(options, link->options.inbox_prefix),
-        link->options.user[0] == '\0'
-            ? NATS_OK
-            : natsOptions_SetUserInfo(options, link->options.user, link->options.password),
-        natsOptions_SetTimeout(options, CONNECT_TIMEOUT_MS),
-        natsOptions_SetPingInterval(options, PING_INTERVAL_MS),
-        natsOptions_SetMaxPingsOut(options, 2),
-        natsOptions_SetMaxReconnect(options, -1),
-        natsOptions_SetReconnectWait(options, RECONNECT_WAIT_MS),
-        natsOptions_SetReconnectJitter(options, RECONNECT_JITTER_MS, RECONNECT_JITTER_MS),
-        natsOptions_SetReconnectBufSize(options, 1), // keep nothing for later: publish.c does
-        natsOptions_SetWriteDeadline(options, WRITE_DEADLINE_MS),
-        natsOptions_SetIOBufSize(options, IO_BUFFER),
-        natsOptions_SetNoEcho(options, true),
-        natsOptions_SetSendAsap(options, lane == LINK_IMMEDIATE),
-        natsOptions_SetDisconnectedCB(options, on_nats_disconnected, wire),
-        natsOptions_SetReconnectedCB(options, on_nats_reconnected, wire),
-        natsOptions_SetClosedCB(options, on_nats_closed, wire),
-        natsOptions_SetErrorHandler(options, on_nats_error, wire),
-    };
-    for (size_t i = 0; i < sizeof s / sizeof s[0]; i++) {
-        if (s[i] != NATS_OK) {
-            return s[i];
-        }
+    (void)nc; // not ours before it is connected
+    ((Wire *)wire)->socket = socket;
+    *ret = wire;
+    return NATS_OK;
+}
+
+// It is always read; the end of that is the end of the connection. Until 3.9.1 nats.c closes the
+// socket after this call, from then on here: in any case after the loop has let go of it.
+static natsStatus on_nats_read(void *data, bool add)
+{
+    Wire *wire = data;
+    if (add || wire->closed) {
+        return NATS_OK;
+    }
+    wire->closed = true;
+    if (wire->polled) {
+        uv_close((uv_handle_t *)&wire->poll, on_poll_closed);
+    }
+#if NATS_VERSION_NUMBER >= 0x030902
+    natsConnection_ProcessCloseEvent(&wire->socket);
+#endif
+    return NATS_OK;
+}
+
+static natsStatus on_nats_write(void *data, bool add)
+{
+    Wire *wire = data;
+    atomic_store(&wire->unwritten, add);
+    uv_thread_t self = uv_thread_self();
+    if (add && !uv_thread_equal(&self, &wire->link->thread)) {
+        uv_async_send(&wire->link->async); // the loop may sleep
     }
     return NATS_OK;
 }
 
-static natsStatus connect_lane(Link *link, LinkLane lane)
+static natsStatus on_nats_detach(void *data)
 {
-    natsOptions *options = NULL;
-    Wire *wire = make_wire(link);
-    natsStatus s = natsOptions_Create(&options);
-    if (s == NATS_OK) {
-        s = set_options(options, link, lane, wire);
-    }
-    if (s == NATS_OK) {
-        s = natsConnection_Connect(&link->nc[lane], options);
-    }
-    if (s != NATS_OK) {
-        link->nc[lane] = NULL;
-        free_wire(wire); // never connected: no callback comes
-    }
-    natsOptions_Destroy(options);
-    return s;
+    (void)data;
+    return NATS_OK;
 }
 
-static natsStatus subscribe_inbox(Link *link)
+natsStatus wire_set_event_loop(Wire *wire, natsOptions *options)
 {
-    char subject[sizeof link->inbox + 2];
-    snprintf(subject, sizeof subject, "%s.>", link->inbox);
-    Wire *wire = make_wire(link);
-    natsStatus s = natsConnection_Subscribe(
-        &link->subscription, link->nc[LINK_IMMEDIATE], subject, on_nats_message, wire);
-    if (s != NATS_OK) {
-        link->subscription = NULL;
-        free_wire(wire);
-        return s;
-    }
-    s = natsSubscription_SetOnCompleteCB(link->subscription, on_nats_complete, wire);
-    if (s == NATS_OK) { // nats.c would drop what passes its limits; pulls bound what comes
-        s = natsSubscription_SetPendingLimits(link->subscription, -1, -1);
-    }
-    return s == NATS_OK
-               ? natsConnection_FlushTimeout(link->nc[LINK_IMMEDIATE], LINK_FLUSH_TIMEOUT_MS)
-               : s;
+    return natsOptions_SetEventLoop(
+        options, wire, on_nats_attach, on_nats_read, on_nats_write, on_nats_detach);
 }
 
-static void destroy_connections(Link *link)
+// ---- reading ----
+
+// nats.c reads a TLS record to its end, and would wait for it: so it is asked when the first one is
+// whole. true: it is, or there is no TLS.
+static bool has_whole_record(Wire *wire, bool ended)
 {
-    natsSubscription_Destroy(link->subscription);
-    link->subscription = NULL;
-    natsSubscription_Destroy(link->served.subscription);
-    link->served.subscription = NULL;
-    for (size_t i = 0; i < LINK_LISTENS_MAX; i++) {
-        natsSubscription_Destroy(link->listens[i].subscription);
-        link->listens[i].subscription = NULL;
+    unsigned char head[TLS_HEADER];
+    if (ended || (wire->tls_known && !wire->tls)) {
+        return true;
     }
-    for (int lane = 0; lane < LINK_LANES; lane++) {
-        natsConnection_Destroy(link->nc[lane]);
-        link->nc[lane] = NULL;
+    ssize_t got = recv(wire->socket, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
+    if (got <= 0) {
+        return true; // nats.c sees why
+    }
+    if (!wire->tls_known) { // NATS begins every line with a letter, '+' or '-'
+        wire->tls = head[0] < ' ';
+        wire->tls_known = true;
+    }
+    if (!wire->tls) {
+        return true;
+    }
+    int there = 0, record = TLS_HEADER;
+    if (got == TLS_HEADER) {
+        record += head[3] << 8 | head[4];
+    }
+    bool whole = ioctl(wire->socket, FIONREAD, &there) == 0 && there >= record;
+    // Readable all the same: the kernel has no room for the rest before this part is read, and the
+    // rest is on its way.
+    whole = whole || wire->readable_at == record;
+    int wanted = whole ? 1 : record; // until then it is not readable
+    if (wanted != wire->readable_at) {
+        (void)setsockopt(wire->socket, SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof wanted);
+        wire->readable_at = wanted;
+    }
+    return whole;
+}
+
+// What has ended is read to its end: libuv does not poll a socket with an error again.
+static void read_all(Wire *wire, bool ended)
+{
+    Link *link = wire->link;
+    bool more = true;
+    wire->heard_ms = (int64_t)uv_now(link->loop);
+    for (int i = 0; i < READ_ROUNDS_MAX && more && !wire->closed; i++) {
+        size_t bytes = 0;
+        if (has_whole_record(wire, ended)) {
+            natsConnection_ProcessReadEvent(wire->nc);
+            bytes = link_hand_on(link);
+        }
+        more = ended || bytes >= READ_AGAIN_BYTES;
     }
 }
 
-void link_block_signals(sigset_t *ret_before)
-{
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, ret_before);
-}
+// ---- writing, and the loop's events ----
 
-// What the server or the library says, and what to do where an operator must.
-static void describe_failure(Link *link, natsStatus s)
+// nats.c takes a write of nothing for the end of the connection.
+static void write_some(Wire *wire)
 {
-    const char *text = nats_GetLastError(NULL);
-    bool has_text = text != NULL && text[0] != '\0';
-    bool refused =
-        s == NATS_CONNECTION_AUTH_FAILED || (has_text && strstr(text, "uthorization") != NULL);
-    snprintf(
-        link->work_error, sizeof link->work_error, "%.140s%s",
-        has_text ? text : natsStatus_GetText(s),
-        refused ? " (HINT: STENTOR_NATS_USER, STENTOR_NATS_PASSWORD; nats-server has them from "
-                  "'stentor init files' or 'stentor nats-config': reload it after a change)"
-                : "");
-}
-
-void link_work_connect(uv_work_t *work)
-{
-    Link *link = work->data;
-    sigset_t before;
-    link_block_signals(&before);
-    destroy_connections(link);
-    natsStatus s = connect_lane(link, LINK_IMMEDIATE);
-    if (s == NATS_OK) {
-        s = subscribe_inbox(link);
-    }
-    if (s == NATS_OK) {
-        s = connect_lane(link, LINK_COALESCED);
-    }
-    if (s != NATS_OK) {
-        describe_failure(link, s);
-        destroy_connections(link);
-    }
-    link->work_status = s;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
-static bool lane_is_up(const Link *link, LinkLane lane)
-{
-    return link->nc[lane] != NULL &&
-           natsConnection_Status(link->nc[lane]) == NATS_CONN_STATUS_CONNECTED;
-}
-
-// As long as the server works off a pull request of ours: with the subscription gone it would lose
-// the redelivery that it is about to send (link_ask_at_close).
-static void wait_for_quiet(Link *link)
-{
-    int64_t seen = -1, delivered = 0;
-    for (int waited = 0; waited < QUIET_MAX_MS && seen != delivered; waited += QUIET_MS) {
-        seen = delivered;
-        natsConnection_FlushTimeout(link->nc[LINK_IMMEDIATE], LINK_FLUSH_TIMEOUT_MS);
-        nats_Sleep(QUIET_MS);
-        if (natsSubscription_GetDelivered(link->subscription, &delivered) != NATS_OK) {
-            return;
+    size_t before = wire_unwritten(wire);
+    if (before > 0 && atomic_load(&wire->unwritten)) {
+        natsConnection_ProcessWriteEvent(wire->nc);
+        if (wire->closed || wire_unwritten(wire) < before) {
+            wire->taken_ms = (int64_t)uv_now(wire->link->loop);
         }
     }
 }
 
-void link_work_quiesce(uv_work_t *work)
+static void on_poll_ready(uv_poll_t *poll, int status, int events);
+
+static void poll_for(Wire *wire, bool room)
 {
-    Link *link = work->data;
-    sigset_t before;
-    link_block_signals(&before);
-    if (lane_is_up(link, LINK_COALESCED)) {
-        natsConnection_FlushTimeout(link->nc[LINK_COALESCED], LINK_FLUSH_TIMEOUT_MS);
+    int events = UV_READABLE | UV_DISCONNECT | (room ? UV_WRITABLE : 0);
+    if (uv_poll_start(&wire->poll, events, on_poll_ready) != 0) {
+        abort(); // only for a handle that closes
     }
-    if (lane_is_up(link, LINK_IMMEDIATE) && link->ask_count > 0) {
-        wait_for_quiet(link);
-    }
-    if (lane_is_up(link, LINK_IMMEDIATE) &&
-        natsSubscription_DrainTimeout(link->subscription, LINK_FLUSH_TIMEOUT_MS) == NATS_OK) {
-        natsSubscription_WaitForDrainCompletion(link->subscription, LINK_FLUSH_TIMEOUT_MS);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    wire->polled_for_room = room;
+    wire->taken_ms = (int64_t)uv_now(wire->link->loop);
 }
 
-// Stops at the first that is not answered: the others would not be either.
-static void ask_all(Link *link)
+static void on_poll_ready(uv_poll_t *poll, int status, int events)
 {
-    natsStatus s = NATS_OK;
-    for (size_t i = 0; i < link->ask_count && s == NATS_OK; i++) {
-        natsMsg *reply = NULL;
-        s = natsConnection_RequestString(
-            &reply, link->nc[LINK_COALESCED], link->asks[i], "", LINK_FLUSH_TIMEOUT_MS);
-        natsMsg_Destroy(reply);
-    }
-}
-
-void link_work_close(uv_work_t *work)
-{
-    Link *link = work->data;
-    sigset_t before;
-    link_block_signals(&before);
-    if (lane_is_up(link, LINK_COALESCED)) {
-        ask_all(link);
-        for (size_t i = 0; i < link->return_count; i++) {
-            natsConnection_PublishString(link->nc[LINK_COALESCED], link->returns[i], "-NAK");
+    Wire *wire = poll->data;
+    Link *link = wire->link;
+    if (events & UV_WRITABLE) {
+        write_some(wire);
+        if (!wire->closed && !atomic_load(&wire->unwritten)) {
+            poll_for(wire, false);
         }
-        natsConnection_FlushTimeout(link->nc[LINK_COALESCED], LINK_FLUSH_TIMEOUT_MS);
     }
-    destroy_connections(link);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!wire->closed && (status != 0 || events & (UV_READABLE | UV_DISCONNECT))) {
+        read_all(wire, status != 0 || events & UV_DISCONNECT);
+    }
+    if (!wire->closed && status != 0) {
+        poll_for(wire, wire->polled_for_room);
+    }
+    link_on_read(link);
 }
 
-void link_subscribe_served(Link *link)
+size_t wire_unwritten(const Wire *wire)
 {
-    bool wanted = link->served.subject != NULL && !link->served.ending && !link->closing;
-    if (!wanted || link->served.subscription != NULL || link->nc[LINK_IMMEDIATE] == NULL) {
+    int bytes = natsConnection_Buffered(wire->nc);
+    return bytes > 0 ? (size_t)bytes : 0;
+}
+
+// Over TLS nats.c writes all or waits, and the server may wait for us to read. So it gets little at
+// once there, and a socket that has room.
+static bool has_room(const Wire *wire)
+{
+    struct pollfd room = {.fd = wire->socket, .events = POLLOUT};
+    return !wire->tls || poll(&room, 1, 0) > 0;
+}
+
+bool wire_takes(Wire *wire)
+{
+    if (wire->tls && !wire->closed && wire_unwritten(wire) >= TLS_UNWRITTEN_MAX) {
+        wire_write(wire);
+    }
+    size_t most = wire->tls ? TLS_UNWRITTEN_MAX : LINK_UNWRITTEN_MAX;
+    return !wire->closed && wire_unwritten(wire) < most;
+}
+
+void wire_write(Wire *wire)
+{
+    if (!wire->closed && !wire->polled_for_room && atomic_load(&wire->unwritten)) {
+        if (has_room(wire)) {
+            write_some(wire);
+        }
+        if (!wire->closed && atomic_load(&wire->unwritten)) {
+            poll_for(wire, true);
+        }
+    }
+}
+
+void wire_wait(Wire *wire, int timeout_ms)
+{
+    write_some(wire);
+    struct pollfd ready = {.fd = wire->socket, .events = POLLIN};
+    ready.events = (short)(POLLIN | (atomic_load(&wire->unwritten) ? POLLOUT : 0));
+    if (wire->closed || poll(&ready, 1, timeout_ms) <= 0) {
         return;
     }
-    sigset_t before;
-    link_block_signals(&before); // a thread is born
-    Wire *wire = make_wire(link);
-    natsStatus s = natsConnection_QueueSubscribe(
-        &link->served.subscription, link->nc[LINK_IMMEDIATE], link->served.subject,
-        link->served.queue, on_nats_served, wire);
-    if (s != NATS_OK) {
-        link->served.subscription = NULL; // the connection is gone: the next one tries again
-        free_wire(wire);
-    } else {
-        (void)natsSubscription_SetOnCompleteCB(
-            link->served.subscription, on_nats_served_complete, wire);
-        (void)natsSubscription_SetPendingLimits(link->served.subscription, -1, -1); // hop.h bounds
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
-static void subscribe_listen(Link *link, size_t i)
-{
-    Wire *wire = make_wire(link);
-    natsStatus s = natsConnection_Subscribe(
-        &link->listens[i].subscription, link->nc[LINK_IMMEDIATE], link->listens[i].subject,
-        on_nats_heard, wire);
-    if (s != NATS_OK) {
-        link->listens[i].subscription = NULL; // the connection is gone: the next one tries again
-        free_wire(wire);
-    } else {
-        (void)natsSubscription_SetOnCompleteCB(
-            link->listens[i].subscription, on_nats_complete, wire);
-        (void)natsSubscription_SetPendingLimits(link->listens[i].subscription, -1, -1); // hop.h
+    bool ended = (ready.revents & (POLLHUP | POLLERR)) != 0;
+    if ((ready.revents & POLLIN || ended) && has_whole_record(wire, ended)) {
+        natsConnection_ProcessReadEvent(wire->nc);
     }
 }
 
-void link_subscribe_listens(Link *link)
+// ---- begin and end ----
+
+Wire *wire_new(Link *link)
 {
-    if (link->closing || link->nc[LINK_IMMEDIATE] == NULL) {
+    Wire *wire = xcalloc(1, sizeof *wire);
+    wire->link = link;
+    wire->parts = 1;
+    wire->readable_at = 1;
+    return wire;
+}
+
+bool wire_begin(Wire *wire)
+{
+    if (uv_poll_init(wire->link->loop, &wire->poll, wire->socket) != 0) {
+        return false;
+    }
+    wire->poll.data = wire;
+    wire->polled = true;
+    wire->parts++;
+    wire->link->open_handles++;
+    wire->heard_ms = (int64_t)uv_now(wire->link->loop);
+    poll_for(wire, false);
+    return true;
+}
+
+// After a loop that itself stood still both times are old: so it must look dead for some turns.
+bool wire_is_dead(Wire *wire)
+{
+    int64_t now = (int64_t)uv_now(wire->link->loop);
+    bool silent = now - wire->heard_ms >= SILENCE_MS;
+    bool stalled = wire->polled_for_room && now - wire->taken_ms >= STALL_MS;
+    if (!silent && !stalled) {
+        wire->suspected_ms = 0;
+    } else if (wire->suspected_ms == 0) {
+        wire->suspected_ms = now;
+    }
+    return wire->suspected_ms != 0 && now - wire->suspected_ms >= SUSPECT_MS;
+}
+
+// With something unwritten natsConnection_Destroy would wait for the server. A socket that is shut
+// ends the connection at the next read behind what has arrived.
+void wire_drop(Wire *wire)
+{
+    if (wire == NULL) {
         return;
     }
-    sigset_t before;
-    link_block_signals(&before); // threads are born
-    for (size_t i = 0; i < LINK_LISTENS_MAX; i++) {
-        if (link->listens[i].subject != NULL && link->listens[i].subscription == NULL) {
-            subscribe_listen(link, i);
+    if (wire->nc != NULL && !wire->closed && wire_unwritten(wire) > 0) {
+        shutdown(wire->socket, SHUT_RDWR);
+        for (int i = 0; i < CUT_READS_MAX && !wire->closed; i++) {
+            natsConnection_ProcessReadEvent(wire->nc);
         }
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    natsConnection_Destroy(wire->nc);
+    unref(wire);
 }

@@ -58,19 +58,56 @@ static bool create_message(Publisher *p, natsMsg **ret, const char *reply, const
            set_headers(p, *ret, out);
 }
 
+// What shows the stream: "ntf.status" of "ntf.status.acme.email.sent", "cfg" of "cfg.acme". One
+// of another making than ours, or one too many, counts among the others.
+static Str stream_part(const char *subject)
+{
+    Str all = str_from(subject), rest = all, first, second;
+    (void)str_split(&rest, '.', &first);
+    bool two = str_eq(first, STR("ntf")) && str_split(&rest, '.', &second);
+    Str part = two ? str_slice(all, 0, first.len + 1 + second.len) : first;
+    for (size_t i = 0; i < part.len; i++) {
+        if (!ascii_is_alnum(part.ptr[i]) && part.ptr[i] != '.') {
+            return STR("other");
+        }
+    }
+    return part.len < PORT_PART_MAX ? part : STR("other");
+}
+
+static uint8_t find_port(Publisher *p, Str part)
+{
+    uint8_t at = 0;
+    while (at < p->port_count && !str_eq(part, str_from(p->ports[at].part))) {
+        at++;
+    }
+    if (at == PORTS_MAX) {
+        return PORTS_MAX - 1;
+    }
+    if (at == p->port_count) {
+        bool last = ++p->port_count == PORTS_MAX;
+        (void)str_to_c(last ? STR("other") : part, p->ports[at].part, PORT_PART_MAX);
+        snprintf(p->ports[at].name, LINK_PORT_SIZE, "p-%s", p->ports[at].part);
+        for (char *c = p->ports[at].name; *c != '\0'; c++) {
+            *c = *c == '.' ? '-' : *c;
+        }
+        link_port(p->link, p->ports[at].name);
+    }
+    return at;
+}
+
 static bool build_message(Publisher *p, Entry *e, const BusOut *out)
 {
-    char reply[160 + TOKEN_SIZE];
+    char reply[160 + LINK_PORT_SIZE + TOKEN_SIZE];
     unsigned long long token = ((unsigned long long)e->generation << INDEX_BITS) | e->index;
-    snprintf(reply, sizeof reply, "%s.p%llu", link_inbox(p->link), token);
+    e->port = find_port(p, stream_part(out->subject));
+    snprintf(reply, sizeof reply, "%s.%s.%llu", link_inbox(p->link), p->ports[e->port].name, token);
     return create_message(p, &e->message, reply, out);
 }
 
 bool publisher_send_core(Publisher *p, const BusOut *out)
 {
     natsMsg *message = NULL;
-    bool sent =
-        create_message(p, &message, NULL, out) && link_publish(p->link, LINK_COALESCED, message);
+    bool sent = create_message(p, &message, NULL, out) && link_publish(p->link, message);
     natsMsg_Destroy(message);
     return sent;
 }
@@ -85,7 +122,6 @@ void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void 
         entry_refuse(p, e, ERROR_PERMANENT);
     } else {
         e->bytes = (uint32_t)out->payload.len + 256;
-        e->after_acks = out->after_acks;
         e->once = out->once;
         e->slack = out->slack;
         p->pending_bytes += e->bytes;
@@ -98,10 +134,10 @@ void publisher_publish(Publisher *p, const BusOut *out, BusAcked on_acked, void 
 
 // ---- sending ----
 
-static bool send_entry(Publisher *p, Entry *e, LinkLane lane)
+static bool send_entry(Publisher *p, Entry *e)
 {
     CRASH_POINT("bus.publishing");
-    if (!link_publish(p->link, lane, e->message)) {
+    if (!link_publish(p->link, e->message)) {
         return false;
     }
     int shift = e->tries < 3 ? e->tries : 3;
@@ -121,11 +157,9 @@ static bool has_room(const Publisher *p)
 
 static void send_queued(Publisher *p)
 {
-    LinkLane lane = p->queue.count <= IMMEDIATE_MAX ? LINK_IMMEDIATE : LINK_COALESCED;
     while (p->queue.first != NULL && has_room(p)) {
-        Entry *e = p->queue.first;
-        if (!send_entry(p, e, e->after_acks ? LINK_COALESCED : lane)) {
-            return; // stays first in the queue; the link tells when it is back
+        if (!send_entry(p, p->queue.first)) {
+            return; // stays first in the queue; a later turn finds the link back, or with room
         }
         entry_pop(&p->queue);
     }
@@ -136,7 +170,7 @@ static void send_slack(Publisher *p)
     bool company = (int64_t)uv_now(p->loop) < p->company_until_ms;
     size_t window = company ? SLACK_WINDOW : p->window;
     while (p->slack_queue.first != NULL && p->slack_in_flight < window && has_room(p)) {
-        if (!send_entry(p, p->slack_queue.first, LINK_COALESCED)) {
+        if (!send_entry(p, p->slack_queue.first)) {
             return;
         }
         entry_pop(&p->slack_queue);
@@ -240,6 +274,37 @@ static void refused_now(Publisher *p, Entry *e, const Error *err)
     }
 }
 
+static void refuse_orphan(Publisher *p, Entry *e)
+{
+    char text[sizeof p->last_error];
+    Error err;
+    const char *subject = natsMsg_GetSubject(e->message);
+    bool intake = str_starts(str_from(subject), STR("in.")); // SUBJECT_INTAKE
+    snprintf(
+        text, sizeof text, "no %s '%s'",
+        intake ? "ingest is there that takes" : "stream has the subject", subject);
+    p->orphan_ms = uv_now(p->loop);
+    snprintf(
+        p->orphan, sizeof p->orphan, "%.150s. HINT: %s", text,
+        intake ? "start stentor-ingest" : "run 'stentor migrate'");
+    error_set(&err, ERROR_TRANSIENT, "%s", text);
+    refused_now(p, e, &err);
+}
+
+// Which of them, nats.c does not say. They are for one stream, and the server says it in the order
+// of the publishes: so it is the oldest, unless the stream came or went just now. Then one whose
+// ack is on its way rests in its place, which the ack ends; and the other is sent again as
+// unanswered.
+void publisher_on_unanswered(Publisher *p, const char *port)
+{
+    for (Entry *e = p->oldest; e != NULL; e = e->newer) {
+        if (e->state == ENTRY_SENT && strcmp(p->ports[e->port].name, port) == 0) {
+            refuse_orphan(p, e);
+            return;
+        }
+    }
+}
+
 void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
 {
     Entry *e = find_entry(p, token);
@@ -249,20 +314,7 @@ void publisher_on_ack(Publisher *p, Str token, natsMsg *message)
         return; // late: it failed or was acked before
     }
     Str payload = str_of(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
-    if (payload.len == 0 && natsMsg_IsNoResponders(message)) {
-        char text[sizeof p->last_error];
-        const char *subject = natsMsg_GetSubject(e->message);
-        bool intake = str_starts(str_from(subject), STR("in.")); // SUBJECT_INTAKE
-        snprintf(
-            text, sizeof text, "no %s '%s'",
-            intake ? "ingest is there that takes" : "stream has the subject", subject);
-        p->orphan_ms = uv_now(p->loop);
-        snprintf(
-            p->orphan, sizeof p->orphan, "%.150s. HINT: %s", text,
-            intake ? "start stentor-ingest" : "run 'stentor migrate'");
-        error_set(&err, ERROR_TRANSIENT, "%s", text);
-        refused_now(p, e, &err);
-    } else if (pub_ack_parse(payload, &ack, &err)) {
+    if (pub_ack_parse(payload, &ack, &err)) {
         CRASH_POINT("bus.stored");
         entry_finish(p, e, NULL, ack.sequence, ack.duplicate);
     } else if (err.kind == ERROR_PERMANENT || err.kind == ERROR_CONFLICT) {

@@ -8,12 +8,10 @@ enum {
     WINDOW_DEFAULT = 4096,
     DEADLINE_DEFAULT_MS = 10000,
     PENDING_BYTES_MAX = 64 * 1024 * 1024,
-    AIR_BYTES_MAX =
-        8 * 1024 * 1024, // less than socket buffers and server take: a write seldom blocks
+    AIR_BYTES_MAX = 8 * 1024 * 1024, // half of what the link keeps unwritten
     BLOCK = 256,
     BLOCKS_MAX =
         2 * BUS_PENDING_MAX / BLOCK, // refusals that wait for their callback need entries too
-    IMMEDIATE_MAX = 4,               // up to so many at once go out at once; more are coalesced
     // So many that can wait are in flight at once while others come too: what the server has
     // still to store when one that cannot wait arrives.
     SLACK_WINDOW = 512,
@@ -26,6 +24,8 @@ enum {
     HEADER_VALUE_MAX = 1024,
     INDEX_BITS = 18,
     TOKEN_SIZE = 24,
+    PORTS_MAX = 32, // kinds of streams, and one for all others
+    PORT_PART_MAX = 24,
 };
 
 typedef enum EntryState {
@@ -50,7 +50,7 @@ typedef struct Entry {
     uint16_t tries;
     uint8_t state;
     uint8_t refusal; // ErrorKind of REFUSED
-    bool after_acks;
+    uint8_t port;    // where its ack comes
     bool once;
     bool slack;
 } Entry;
@@ -77,11 +77,16 @@ struct Publisher {
     size_t pending, pending_bytes;
     size_t in_flight, in_flight_bytes;
     uint64_t acked, duplicates; // since the start
-    Buf scratch;                // header values as C strings
-    char last_error[160];       // the last refusal, for the text of a missed deadline
-    uint64_t logged_ms;         // when a refusal was last logged; 0: never
-    uint64_t orphan_ms;         // when no stream took a publish; 0: never
-    char orphan[200];           // which
+    struct {
+        char part[PORT_PART_MAX]; // of the subject
+        char name[LINK_PORT_SIZE];
+    } ports[PORTS_MAX];
+    uint8_t port_count;
+    Buf scratch;          // header values as C strings
+    char last_error[160]; // the last refusal, for the text of a missed deadline
+    uint64_t logged_ms;   // when a refusal was last logged; 0: never
+    uint64_t orphan_ms;   // when no stream took a publish; 0: never
+    char orphan[200];     // which
 };
 
 void entry_enqueue(Publisher *p, Entry *e);

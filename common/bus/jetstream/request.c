@@ -7,13 +7,20 @@
 #include "common/bus/jetstream/bus_internal.h"
 
 // As many as the calls of an HTTP server may ask at once, and a handful per worker and reader.
-enum { REQUESTS_MAX = 16384, REQUESTS_FIRST = 64, SUBJECT_MAX = 256, PAYLOAD_MAX = 64 * 1024 };
+enum {
+    REQUESTS_MAX = 16384,
+    REQUESTS_FIRST = 64,
+    SUBJECT_MAX = 256,
+    PAYLOAD_MAX = 64 * 1024,
+    PORTS = 16, // of so many requests at once it is known which one has no responder
+};
 
 typedef struct Request {
     BusReply on_reply; // NULL: free
     void *ctx;
     int64_t deadline_ms;
     unsigned generation;
+    uint64_t asked; // the how manieth
     bool unsent;
     Error failed; // kind other than NONE: to be reported at the next tick
     char subject[SUBJECT_MAX];
@@ -26,6 +33,7 @@ struct Requests {
     Link *link;
     Request *slots;
     size_t cap;
+    uint64_t asked;
 };
 
 Requests *requests_new(uv_loop_t *loop, Link *link)
@@ -56,10 +64,13 @@ void requests_free(Requests *requests)
 static void send_request(Requests *requests, size_t index)
 {
     Request *r = &requests->slots[index];
-    char reply[192];
-    snprintf(reply, sizeof reply, "%s.r%zu.%u", link_inbox(requests->link), index, r->generation);
-    r->unsent = !link_send(
-        requests->link, LINK_IMMEDIATE, r->subject, reply, str_of(r->payload, r->payload_len));
+    char reply[192], port[LINK_PORT_SIZE];
+    snprintf(port, sizeof port, "r%zu", index % PORTS);
+    link_port(requests->link, port);
+    snprintf(
+        reply, sizeof reply, "%s.%s.%zu.%u", link_inbox(requests->link), port, index,
+        r->generation);
+    r->unsent = !link_send(requests->link, r->subject, reply, str_of(r->payload, r->payload_len));
 }
 
 static void grow(Requests *requests)
@@ -91,6 +102,7 @@ void requests_ask(
         .ctx = ctx,
         .deadline_ms = (int64_t)uv_now(requests->loop) + timeout_ms,
         .generation = r->generation + 1,
+        .asked = ++requests->asked,
         .payload_len = payload.len};
     if (payload.len > PAYLOAD_MAX || !str_to_c(str_from(subject), r->subject, sizeof r->subject)) {
         error_set(&r->failed, ERROR_PERMANENT, "request on '%.80s': too long", subject);
@@ -118,18 +130,31 @@ static Request *find_request(Requests *requests, Str token)
 void requests_on_reply(Requests *requests, Str token, natsMsg *message)
 {
     Request *r = find_request(requests, token);
-    Error err;
-    if (r == NULL) {
-        return;
+    if (r != NULL) {
+        Str reply = str_of(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
+        finish(r, reply, NULL);
     }
-    Str reply = str_of(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
-    if (reply.len == 0 && natsMsg_IsNoResponders(message)) {
+}
+
+// The server says so in the order of the requests. Where several wait at one port and only a later
+// one has no responder, the oldest fails in its place, which may mean either for a request that
+// failed TRANSIENT; the other's time passes.
+void requests_on_unanswered(Requests *requests, size_t port)
+{
+    Request *oldest = NULL;
+    for (size_t i = port; i < requests->cap; i += PORTS) {
+        Request *r = &requests->slots[i];
+        bool waits = r->on_reply != NULL && !r->unsent && r->failed.kind == ERROR_NONE;
+        if (waits && (oldest == NULL || r->asked < oldest->asked)) {
+            oldest = r;
+        }
+    }
+    if (oldest != NULL) {
+        Error err;
         error_set(
             &err, ERROR_TRANSIENT, "no responder for '%.120s' (HINT: is JetStream enabled?)",
-            r->subject);
-        finish(r, STR_EMPTY, &err);
-    } else {
-        finish(r, reply, NULL);
+            oldest->subject);
+        finish(oldest, STR_EMPTY, &err);
     }
 }
 

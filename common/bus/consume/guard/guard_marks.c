@@ -26,8 +26,9 @@ void guard_publish_mark(
         .payload = text,
         .headers = header,
         .header_count = header != NULL ? 1 : 0,
-        .after_acks = true, // what this process is through with does not come again if it dies next
     };
+    // The acks that were sent before are ahead of it: what this process is through with does not
+    // come again if it dies next.
     bus_publish(g->bus, &out, on_acked, ctx);
 }
 

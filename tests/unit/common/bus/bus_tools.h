@@ -139,7 +139,9 @@ static inline const char *rig_ask(Rig *rig, const char *subject, const char *bod
     rig->done = false;
     bus_request(rig->bus, subject, str_from(body), 5000, on_rig_reply, rig);
     WAIT_FLAG(rig, rig->done);
-    assert_int_equal(rig->error.kind, ERROR_NONE);
+    if (rig->error.kind != ERROR_NONE) {
+        fail_msg("%s", rig->error.text);
+    }
     return rig->reply;
 }
 

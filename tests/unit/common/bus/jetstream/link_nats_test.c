@@ -66,10 +66,11 @@ static uint64_t stays_ms(bool asks)
     uv_thread_t thread;
     Link *link = link_open(&rig.loop, &options, &handlers, &received);
     WAIT(&rig, link_connected(link));
+    link_port(link, "w0");
     if (asks) {
         link_ask_at_close(link, "$JS.API.CONSUMER.INFO.REQUEST_NORMAL.renderer");
     }
-    snprintf(sender.subject, sizeof sender.subject, "%s.delivery", link_inbox(link));
+    snprintf(sender.subject, sizeof sender.subject, "%s.w0.delivery", link_inbox(link));
     assert_int_equal(natsConnection_ConnectTo(&sender.nc, url), NATS_OK);
     assert_int_equal(uv_thread_create(&thread, send_until_gone, &sender), 0);
     WAIT(&rig, received > 0);
