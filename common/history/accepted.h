@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// A notification from its row of the accept log: what history will have a moment later, or later
+// still while the archiver holds it back or is away. Pure.
+#pragma once
+
+#include "common/history/fold.h"
+
+// The notification's first status in `events` (common/bus/events/frames.h), with what the gate
+// asked. ERROR_PERMANENT when they cannot be read, or none is about this notification of this
+// tenant.
+bool accepted_row(
+    Str events, int64_t accepted_at_us, Str tenant, Str id, Arena *arena, HistoryRow *ret,
+    Error *err);
