@@ -10,7 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/db/errors.h"
 #include "common/db/lookup.h"
-#include "common/db/pipeline.h"
+#include "common/db/line/pipeline.h"
 
 enum {
     BACKOFF_MIN_MS = 100,
@@ -139,6 +139,11 @@ DbConn *db_conn_new(
 bool db_conn_idle(const DbConn *conn)
 {
     return conn->state == CONN_IDLE;
+}
+
+SessionFit db_conn_fit(const DbConn *conn, const DbTxn *txn)
+{
+    return session_fit(&conn->line.session, txn);
 }
 
 bool db_conn_live(const DbConn *conn)

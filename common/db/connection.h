@@ -5,7 +5,7 @@
 // only `answered` may.
 #pragma once
 
-#include "common/db/db.h"
+#include "common/db/line/session.h"
 
 typedef struct DbConn DbConn;
 
@@ -35,6 +35,7 @@ DbConn *db_conn_new(
 // A transaction under way is answered with ERROR_CANCELLED at once.
 void db_conn_close(DbConn *conn);
 bool db_conn_idle(const DbConn *conn);
+SessionFit db_conn_fit(const DbConn *conn, const DbTxn *txn); // of an idle one
 bool db_conn_live(const DbConn *conn); // idle or busy
 // Sends a sealed transaction on an idle connection. false: it was not sent and stays the caller's.
 bool db_conn_send(DbConn *conn, DbTxn *txn, Error *err);

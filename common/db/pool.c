@@ -124,23 +124,31 @@ static void answer_later(DbPool *pool, DbTxn *txn, const Error *err)
     }
 }
 
-static DbConn *find_idle(const DbPool *pool)
+// The one whose session fits best, and of those the lowest: the same few stay warm.
+static DbConn *find_idle(const DbPool *pool, const DbTxn *txn)
 {
-    for (int i = 0; i < pool->conn_count; i++) {
-        if (pool->conns[i] != NULL && db_conn_idle(pool->conns[i])) {
-            return pool->conns[i]; // the lowest: the same few stay warm
+    DbConn *best = NULL;
+    SessionFit best_fit = FIT_OTHER;
+    for (int i = 0; i < pool->conn_count && best_fit != FIT_SAME; i++) {
+        DbConn *conn = pool->conns[i];
+        if (conn != NULL && db_conn_idle(conn)) {
+            SessionFit fit = db_conn_fit(conn, txn);
+            if (best == NULL || fit > best_fit) {
+                best = conn;
+                best_fit = fit;
+            }
         }
     }
-    return NULL;
+    return best;
 }
 
 static void pump(DbPool *pool)
 {
-    if (pool->closing) {
-        return;
-    }
-    for (DbConn *conn = find_idle(pool); conn != NULL && pool->waiting.head != NULL;
-         conn = find_idle(pool)) {
+    while (!pool->closing && pool->waiting.head != NULL) {
+        DbConn *conn = find_idle(pool, pool->waiting.head);
+        if (conn == NULL) {
+            return;
+        }
         DbTxn *txn = pop_txn(&pool->waiting);
         Error err = {0};
         txn->sent_ns = uv_hrtime();

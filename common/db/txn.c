@@ -9,16 +9,7 @@
 #include "common/base/id.h"
 #include "common/base/map.h"
 
-enum { FIRST_BLOCK_BYTES = 16 * 1024, FIRST_TENANTS = 16, FIRST_STATEMENTS = 16 };
-
-// set_config(.., true) is SET LOCAL as a function: it takes parameters and can be prepared.
-static const DbStatement SET_TENANTS = {
-    "db_tenants", "SELECT set_config('app.tenant_id', $1::text, true)"};
-static const DbStatement SET_LAZY = {
-    "db_lazy", "SELECT set_config('synchronous_commit', 'off', true)"};
-static const DbStatement SET_BOTH = {
-    "db_tenants_lazy", "SELECT set_config('app.tenant_id', $1::text, true),"
-                       " set_config('synchronous_commit', 'off', true)"};
+enum { FIRST_BLOCK_BYTES = 16 * 1024, FIRST_TENANTS = 16, FIRST_STATEMENTS = 16, SETUP_ROOM = 64 };
 
 DbTxn *db_txn_new(DbPool *pool)
 {
@@ -145,6 +136,9 @@ void db_txn_tenant(DbTxn *txn, Str tenant)
 static Str join_tenants(DbTxn *txn)
 {
     const DbTenants *t = &txn->tenants;
+    if (t->count == 0) {
+        return STR_EMPTY;
+    }
     char *text = arena_alloc(txn->arena, t->bytes);
     size_t len = 0;
     for (size_t i = 0; i < t->cap; i++) {
@@ -273,20 +267,12 @@ DbParams *db_txn_add(DbTxn *txn, const DbStatement *statement, int *ret_index)
     return p;
 }
 
-static DbParams *make_setup(DbTxn *txn)
-{
-    bool tenants = txn->tenants.count > 0;
-    if (!tenants) {
-        return txn->lazy ? db_params_new(txn, &SET_LAZY) : NULL;
-    }
-    DbParams *p = db_params_new(txn, txn->lazy ? &SET_BOTH : &SET_TENANTS);
-    db_text(p, join_tenants(txn));
-    return p;
-}
-
 bool db_txn_seal(DbTxn *txn)
 {
-    txn->setup = make_setup(txn);
+    txn->named = join_tenants(txn);
+    if (db_txn_spend(txn, txn->named.len + SETUP_ROOM)) { // whether they are sent is seen then
+        txn->bytes -= txn->named.len + SETUP_ROOM;
+    }
     for (int i = 0; i < txn->count; i++) {
         db_params_seal(txn->statements[i]);
     }

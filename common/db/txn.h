@@ -41,11 +41,11 @@ struct DbTxn {
     DbTxn *next; // in the pool's queue, then in its list of answered ones
     size_t bytes;
     DbTenants tenants;
+    Str named; // these, with commas between them, once it is sealed
     bool lazy;
     DbSchemaCopy *copy; // its statements are for it; NULL: for their own schema
     int count;
     int cap;
-    DbParams *setup; // tenants and lazy commit; NULL: neither
     DbParams **statements; // count of them, with room for cap; in the arena, as the results
     PGresult **results;
     Error error;
@@ -61,7 +61,7 @@ void db_txn_fail(DbTxn *txn, ErrorKind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 // Counts memory for parameters; false (and a failed transaction) past DB_TXN_MAX_BYTES.
 bool db_txn_spend(DbTxn *txn, size_t bytes);
-// Finishes arrays and the setup statement; false when the transaction failed.
+// Finishes arrays and the tenants' names; false when the transaction failed.
 bool db_txn_seal(DbTxn *txn);
 void db_params_seal(DbParams *p);
 DbParams *db_params_new(DbTxn *txn, const DbStatement *statement);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/db/pipeline.h"
+#include "common/db/line/pipeline.h"
 
 #include "common/db/errors.h"
 
@@ -34,7 +34,7 @@ static bool send_statement(
                 pg, prepared->name, p->statement->sql, prepared->count, prepared->types)) {
             return db_error_connection(pg, p->statement->name, err);
         }
-        expect(line, p->statement, prepared->serial, -1);
+        expect(line, p->statement, prepared->serial, RESULT_NONE);
     }
     const char *values[DB_PARAMS_MAX];
     int lengths[DB_PARAMS_MAX];
@@ -60,7 +60,8 @@ bool pipeline_send(Pipeline *line, PGconn *pg, DbTxn *txn, Error *err)
     line->step_at = 0;
     line->stale = false;
     error_clear(&line->error);
-    if (txn->setup != NULL && !send_statement(line, pg, txn->setup, -1, err)) {
+    const DbParams *setup = session_setup(&line->session, txn, PQbackendPID(pg));
+    if (setup != NULL && !send_statement(line, pg, setup, RESULT_SETUP, err)) {
         return false;
     }
     for (int i = 0; i < txn->count; i++) {
@@ -88,6 +89,9 @@ static void keep_result(Pipeline *line, PGresult *res)
         if (entry != NULL && entry->serial == step->prepared_serial) {
             entry->confirmed = true;
         }
+    }
+    if (step->result_index == RESULT_SETUP) {
+        session_read(&line->session, res);
     }
     if (step->result_index < 0) {
         PQclear(res);
@@ -164,6 +168,7 @@ bool pipeline_finish(Pipeline *line, Error *ret_err)
         forget_unconfirmed(line);
         *ret_err = line->error;
     }
+    session_end(&line->session, line->txn, done);
     line->txn = NULL;
     line->steps = NULL;
     line->step_count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/db/prepared.h"
+#include "common/db/line/prepared.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,17 +6,21 @@
 // error, and needs no word from us for either.
 #pragma once
 
-#include "common/db/prepared.h"
+#include "common/db/line/prepared.h"
+#include "common/db/line/session.h"
+
+enum { RESULT_NONE = -1, RESULT_SETUP = -2 };
 
 // One answer that is awaited, in the order in which it was sent.
 typedef struct Step {
     const DbStatement *statement;
     unsigned prepared_serial; // > 0: the answer to a prepare
-    int result_index;         // -1: not a statement of the caller's
+    int result_index;         // a statement of the caller's; else RESULT_NONE, RESULT_SETUP
 } Step;
 
 typedef struct Pipeline {
     PreparedSet prepared;
+    Session session;
     DbTxn *txn;
     Step *steps; // in the transaction's arena
     int step_count;
