@@ -66,6 +66,8 @@
       "the accept log is committed", "the callers' answers")                                                                               \
     X("ingest.answered", "ingest",                                                                                                         \
       "the accept log is committed", "the answers, made but not written, and the publish")                                                 \
+    X("ingest.refused", "ingest",                                                                                                          \
+      "a request met a key that was there; what came with it is answered", "what its key holds is looked up")                              \
     X("ingest.published", "ingest",                                                                                                        \
       "every event of an accept row is stored", "the row's mark")                                                                          \
     X("ingest.marked", "ingest",                                                                                                           \

@@ -40,6 +40,13 @@ static void free_group(Group *g)
     arena_free(g->arena); // the group itself lives in it
 }
 
+static void end_group(Group *g)
+{
+    Accept *a = g->accept;
+    free_group(g);
+    pump(a);
+}
+
 static void refuse_group(Group *g, const Error *err)
 {
     Accept *a = g->accept;
@@ -49,11 +56,10 @@ static void refuse_group(Group *g, const Error *err)
         next = s->next;
         accept_answer(a, s, &result);
     }
-    free_group(g);
     if (err->kind == ERROR_CONFIG) {
         a->options.on_broken(a->options.ctx, err);
     }
-    pump(a);
+    end_group(g);
 }
 
 // Tried again with the same ids and parts: a commit whose answer was lost is one in effect.
@@ -123,10 +129,34 @@ static void log_group(const Group *g)
     }
 }
 
+static void answer_one(Group *g, Submission *s)
+{
+    Accept *a = g->accept;
+    AcceptResult result = accept_result_of(s, &g->parts[s->part]);
+    metric_add(
+        a->options.metrics->accepted, result.verdict == ACCEPT_STORED ? (double)s->count : 0);
+    accept_answer(a, s, &result);
+}
+
+// Those whose key was there stay in the group.
+static void answer_new(Group *g)
+{
+    Submission **at = &g->first;
+    while (*at != NULL) {
+        Submission *s = *at;
+        if (g->parts[s->part].accept_id == 0) {
+            at = &s->next;
+        } else {
+            *at = s->next; // `s` is its owner's again once it is answered
+            answer_one(g, s);
+        }
+    }
+}
+
 // Between the commit and the publish the events are in the accept log and in this memory. Killed
 // here: the callers have no answer or a 202, and the sweep publishes the rows
 // (tests/integration/faults/test_kill.py).
-static void finish_group(Group *g)
+static void finish_new(Group *g)
 {
     Accept *a = g->accept;
     IngestMetrics *m = a->options.metrics;
@@ -136,18 +166,40 @@ static void finish_group(Group *g)
     count_decisions(g);
     log_group(g);
     accept_trace_group(a->options.tracer, g);
+    answer_new(g);
+    CRASH_POINT("ingest.answered");
+    publish_rows(g);
+}
+
+// ---- repeats: what their keys' first requests were answered ----
+
+static void on_db_found(void *ctx, DbTxn *txn, const Error *err)
+{
+    Group *g = ctx;
+    if (err != NULL) {
+        fail_group(g, err);
+        return;
+    }
+    accept_sql_found(txn, g->parts, g->part_count, g->arena);
     Submission *next = NULL;
     for (Submission *s = g->first; s != NULL; s = next) {
         next = s->next;
-        AcceptResult result = accept_result_of(s, &g->parts[s->part]);
-        metric_add(m->accepted, result.verdict == ACCEPT_STORED ? (double)s->count : 0);
-        accept_answer(a, s, &result);
+        answer_one(g, s);
     }
-    CRASH_POINT("ingest.answered");
-    publish_rows(g);
-    free_group(g);
-    pump(a);
+    end_group(g);
 }
+
+// Killed before it is answered: nothing of a repeat is stored, and the caller asks once more
+// (tests/integration/faults/test_crash_points.py).
+static void find_answers(Group *g)
+{
+    DbTxn *txn = db_txn_new(g->accept->options.pool);
+    accept_sql_find(txn, g->parts, g->part_count);
+    CRASH_POINT("ingest.refused");
+    db_txn_submit(txn, on_db_found, g);
+}
+
+// ---- the commit ----
 
 static void on_db_committed(void *ctx, DbTxn *txn, const Error *err)
 {
@@ -155,10 +207,18 @@ static void on_db_committed(void *ctx, DbTxn *txn, const Error *err)
     Error read_err = {0};
     if (err != NULL) {
         fail_group(g, err);
-    } else if (!accept_sql_read(txn, g->parts, g->part_count, g->arena, &read_err)) {
+        return;
+    }
+    if (!accept_sql_read(txn, g->parts, g->part_count, &read_err)) {
         fail_group(g, &read_err);
+        return;
+    }
+    g->committed = true;
+    finish_new(g);
+    if (g->first != NULL) {
+        find_answers(g);
     } else {
-        finish_group(g);
+        end_group(g);
     }
 }
 
@@ -209,7 +269,9 @@ static void on_gate_decided(void *ctx, const Error *err)
 static void run_group(Group *g)
 {
     g->retry_at_us = 0;
-    if (g->built) {
+    if (g->committed) {
+        find_answers(g);
+    } else if (g->built) {
         commit_group(g);
     } else if (g->gated) {
         resolve_keys(g);

@@ -68,6 +68,12 @@ AcceptResult accept_result_of(const Submission *s, const AcceptPart *part)
     if (part->accept_id != 0 || str_eq(part->stored_answer, s->answer)) {
         return stored; // the latter: our own first try was committed, though its answer was lost
     }
+    if (part->stored_status == 0) { // it was there a moment ago, and its day was over
+        AcceptResult gone = {.verdict = ACCEPT_UNAVAILABLE};
+        (void)error_set(
+            &gone.error, ERROR_TRANSIENT, "the idempotency key was dropped while it was looked up");
+        return gone;
+    }
     bool same = str_eq(part->stored_hash, str_of(s->body_hash, SHA256_LEN));
     return (AcceptResult){
         .verdict = same ? ACCEPT_REPLAYED : ACCEPT_OTHER_BODY,

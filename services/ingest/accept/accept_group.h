@@ -10,7 +10,7 @@
 typedef struct Group {
     Accept *accept;
     Arena *arena;
-    Submission *first;
+    Submission *first; // those that are answered leave
     size_t notifications; // that were asked for
     size_t bytes;
     int64_t accepted_at_us;
@@ -25,6 +25,7 @@ typedef struct Group {
     size_t row_count;    // that the parts may make
     size_t lowered;      // notices beyond their tenant's share
     bool built;          // parts are complete: only the transaction is repeated
+    bool committed;      // only the repeats' answers are missing
     int64_t give_up_us;  // of clock_mono_us
     int64_t retry_at_us; // 0: something is in flight
     int tries;

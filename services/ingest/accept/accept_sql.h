@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one transaction of a group commit: accept rows, idempotency keys, and the answers that older
-// keys hold.
+// The one transaction of a group commit: accept rows and idempotency keys; and the look, after it,
+// at the answers of the keys that were there already.
 #pragma once
 
 #include "common/bus/events/frames.h"
@@ -24,11 +24,18 @@ typedef struct AcceptPart {
     Str answer;
     // read back:
     int64_t accept_id; // of the row; 0: the key was there already, nothing was stored
-    Str stored_hash;
+    Str stored_hash;   // then: what the key holds
     int stored_status;
     Str stored_answer;
 } AcceptPart;
 
 void accept_sql_add(DbTxn *txn, const AcceptPart *parts, size_t count, int64_t accepted_at_us);
-// After success. What is read is copied into `arena`.
-bool accept_sql_read(const DbTxn *txn, AcceptPart *parts, size_t count, Arena *arena, Error *err);
+// After success: accept_id of each part. Only a part with a key can have none.
+bool accept_sql_read(const DbTxn *txn, AcceptPart *parts, size_t count, Error *err);
+
+// Of the parts without accept_id, of which there is one: what their keys hold. Alone in `txn`.
+void accept_sql_find(DbTxn *txn, const AcceptPart *parts, size_t count);
+// After success; stored_status 0: the key is not there any more. Copied into `arena`.
+void accept_sql_found(const DbTxn *txn, AcceptPart *parts, size_t count, Arena *arena);
+// For a look by key: the next statements of `txn` plan no sequential scan.
+void accept_sql_by_index(DbTxn *txn);

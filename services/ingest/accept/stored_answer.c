@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/ingest/accept/stored_answer.h"
 
+#include "services/ingest/accept/accept_sql.h"
+
 static const DbStatement FIND = {
     .name = "ingest_stored_answer",
     .sql = "SELECT response_status, response_body FROM ingest.idempotency_keys"
@@ -12,7 +14,7 @@ static void on_found(void *ctx, DbTxn *txn, const Error *err)
 {
     Submission *submission = ctx;
     AcceptResult result = {.verdict = ACCEPT_OTHER_BODY};
-    const PGresult *rows = err == NULL ? db_txn_result(txn, 0) : NULL;
+    const PGresult *rows = err == NULL ? db_txn_result(txn, 1) : NULL;
     if (err != NULL) {
         result.verdict = ACCEPT_UNAVAILABLE;
         result.error = *err;
@@ -28,6 +30,7 @@ void stored_answer_find(DbPool *pool, Submission *submission)
 {
     DbTxn *txn = db_txn_new(pool);
     db_txn_tenant(txn, submission->tenant);
+    accept_sql_by_index(txn);
     DbParams *p = db_txn_add(txn, &FIND, NULL);
     db_text(p, submission->tenant);
     db_text(p, submission->scope);

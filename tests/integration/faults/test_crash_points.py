@@ -50,6 +50,7 @@ HOW = {
     "intake.stored": [How("command")],
     "ingest.committed": [How(), How("command")],
     "ingest.published": [How(), How(after="ingest.committed")],  # the latter: published by the sweep
+    "ingest.refused": [How(after="ingest.committed")],  # the callers, without an answer, repeat their keys
     "ingest.sweep_claimed": [How(after="ingest.committed")],
     # The event that asks for a resend is published straight into EVENTS, in clear.
     "reseal.noted": [How("resend")],

@@ -10,6 +10,7 @@
 #include "common/codec/event.h"
 #include "services/ingest/accept/accept.h"
 #include "services/ingest/accept/accept_group.h"
+#include "services/ingest/accept/accept_internal.h"
 #include "stentor/v1/request.pb-c.h"
 #include "tests/unit/common/db/migrated.h"
 #include "tests/unit/common/db/pg_fixture.h"
@@ -43,7 +44,11 @@ typedef struct Try {
     AcceptVerdict verdict;
     char answer[512];
     Error error;
+    PGconn *breaker; // not NULL: ends the connections of ingest when it is answered
 } Try;
+
+#define END_CONNECTIONS                                                                            \
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'stentor_ingest'"
 
 // Parts on their way to the accept log.
 typedef struct Parts {
@@ -180,6 +185,9 @@ static void on_accept_done(void *ctx, const AcceptResult *result)
     t->verdict = result->verdict;
     t->error = result->error;
     snprintf(t->answer, sizeof t->answer, "%.*s", STR_ARG(result->answer));
+    if (t->breaker != NULL) {
+        admin_exec(t->breaker, END_CONNECTIONS);
+    }
 }
 
 static void prepare(Scene *s, Try *t, const char *tenant, const char *key, const char *body)
@@ -427,7 +435,15 @@ static void on_db_committed(void *ctx, DbTxn *txn, const Error *err)
 {
     Parts *parts = ctx;
     assert_null(err);
-    assert_true(accept_sql_read(txn, parts->items, parts->count, parts->arena, NULL));
+    assert_true(accept_sql_read(txn, parts->items, parts->count, NULL));
+    parts->done = true;
+}
+
+static void on_db_found(void *ctx, DbTxn *txn, const Error *err)
+{
+    Parts *parts = ctx;
+    assert_null(err);
+    accept_sql_found(txn, parts->items, parts->count, parts->arena);
     parts->done = true;
 }
 
@@ -437,6 +453,15 @@ static void commit(Scene *s, AcceptPart *items, size_t count)
     DbTxn *txn = db_txn_new(s->replica->pool);
     accept_sql_add(txn, items, count, clock_now_us());
     db_txn_submit(txn, on_db_committed, &parts);
+    assert_true(run_for(&s->loop, &parts.done, true, WAIT_MS));
+}
+
+static void find_answers(Scene *s, AcceptPart *items, size_t count)
+{
+    Parts parts = {.items = items, .count = count, .arena = s->arena};
+    DbTxn *txn = db_txn_new(s->replica->pool);
+    accept_sql_find(txn, items, count);
+    db_txn_submit(txn, on_db_found, &parts);
     assert_true(run_for(&s->loop, &parts.done, true, WAIT_MS));
 }
 
@@ -470,6 +495,8 @@ static void parts_that_are_committed_twice_are_stored_once_where_they_have_a_key
     commit(s, parts, COUNT);
     assert_true(parts[0].accept_id > first_id);
     assert_true(parts[3].accept_id > first_id && parts[3].accept_id != parts[0].accept_id);
+    find_answers(s, parts, COUNT);
+    assert_int_equal(parts[3].stored_status, 0); // it is new: its key is not looked up
     for (size_t i = 1; i < 3; i++) {
         assert_int_equal(parts[i].accept_id, 0);
         assert_int_equal(parts[i].stored_status, 202);
@@ -579,6 +606,55 @@ static void the_same_key_with_another_body_is_refused(void **state)
     assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM ingest.accept_log"), "2");
 }
 
+// What is new of a group is answered by its commit; only the look at what the repeat's key holds is
+// tried again.
+static void a_repeat_whose_look_fails_is_answered_and_nothing_is_stored_twice(void **state)
+{
+    Scene *s = *state;
+    Try first;
+    Try fresh;
+    Try again;
+    submit(s, s->replica, &first, "acme", "k1", "body");
+    wait_for(s, &first);
+    prepare(s, &fresh, "acme", "", "x");
+    fresh.breaker = s->admin;
+    submit(s, s->replica, &again, "acme", "k1", "body");
+    hand_in(s, s->replica, &fresh);
+    wait_for(s, &fresh);
+    assert_false(again.done);
+    assert_int_equal(fresh.verdict, ACCEPT_STORED);
+    wait_for(s, &again);
+    assert_int_equal(again.verdict, ACCEPT_REPLAYED);
+    assert_string_equal(again.answer, first.answer);
+    assert_string_equal(admin_value(s->admin, "SELECT count(*) FROM ingest.accept_log"), "2");
+    assert_true(accept_idle(s->replica->accept));
+}
+
+// Its row is dropped in the moment between the refusal and the look.
+static void a_repeat_whose_key_is_dropped_meanwhile_is_to_be_sent_again(void **state)
+{
+    Scene *s = *state;
+    AcceptPart part = {
+        .tenant = STR("acme"),
+        .ids = STR("ntf_a"),
+        .events = STR("x"),
+        .scope = STR("test"),
+        .key = STR("k1"),
+        .hash = (const uint8_t[SHA256_LEN]){7},
+        .answer = STR("answer")};
+    commit(s, &part, 1);
+    part.accept_id = 0;
+    commit(s, &part, 1);
+    assert_int_equal(part.accept_id, 0);
+    admin_exec(s->admin, "DELETE FROM ingest.idempotency_keys");
+    find_answers(s, &part, 1);
+    assert_int_equal(part.stored_status, 0);
+    Submission submission = {.answer = STR("another answer")};
+    AcceptResult result = accept_result_of(&submission, &part);
+    assert_int_equal(result.verdict, ACCEPT_UNAVAILABLE);
+    assert_int_equal(result.error.kind, ERROR_TRANSIENT);
+}
+
 static void a_repeat_in_flight_waits_for_the_first(void **state)
 {
     Scene *s = *state;
@@ -643,9 +719,7 @@ static void a_commit_whose_connection_dies_is_repeated_with_the_same_ids(void **
     submit(s, s->replica, &t, "acme", "k1", "body");
     run_ms(&s->loop, 300);
     assert_false(t.done);
-    admin_exec(
-        s->admin,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'stentor_ingest'");
+    admin_exec(s->admin, END_CONNECTIONS);
     admin_exec(holder, "ROLLBACK");
     PQfinish(holder);
     wait_for(s, &t);
@@ -889,6 +963,10 @@ int main(void)
             the_same_key_and_body_get_the_same_answer_once_stored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             the_same_key_with_another_body_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_repeat_whose_look_fails_is_answered_and_nothing_is_stored_twice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_repeat_whose_key_is_dropped_meanwhile_is_to_be_sent_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_repeat_in_flight_waits_for_the_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             two_replicas_that_race_for_a_key_store_it_once, set_up, tear_down),
