@@ -33,11 +33,13 @@ static void send_until_gone(void *arg)
 {
     Sender *sender = arg;
     uint64_t end_ns = uv_hrtime() + LIMIT_MS * UINT64_C(1000000);
+    bool was_there = false; // the subscription; the loop sends it while the sender begins
     while (sender->gone_ns == 0 && uv_hrtime() < end_ns) {
         natsMsg *reply = NULL;
         natsStatus s = natsConnection_RequestString(&reply, sender->nc, sender->subject, "", 1);
         natsMsg_Destroy(reply);
-        sender->gone_ns = s == NATS_NO_RESPONDERS ? uv_hrtime() : 0;
+        was_there = was_there || s == NATS_TIMEOUT;
+        sender->gone_ns = was_there && s == NATS_NO_RESPONDERS ? uv_hrtime() : 0;
     }
     nats_ReleaseThreadMemory();
 }
