@@ -389,8 +389,13 @@ static void one_users_inbox_is_closed_to_others(void **state)
         .password = "secret",
         .service = "stentor-ingest"};
     Bus *bus = bus_open(&rig.loop, &options, &err);
+    WAIT(&rig, bus_connected(bus));
+    rig.done = false; // the inbox is subscribed when there is something to ask
+    bus_request(bus, "$JS.API.STREAM.INFO.STATUS", STR_EMPTY, 300, on_rig_reply, &rig);
     WAIT(&rig, bus_permission_error(bus) != NULL);
     assert_non_null(strstr(bus_permission_error(bus), "_INBOX.stentor-ingest."));
+    WAIT_FLAG(&rig, rig.done);
+    assert_int_equal(rig.error.kind, ERROR_TRANSIENT);
     rig_close_bus(&rig, bus);
 }
 
