@@ -99,8 +99,11 @@ def test_after_quiet_weeks_the_refusal_itself_is_the_news_that_ends_it(pipeline)
     assert "the newest stored message is of" in pipeline.run_cli("archive", "list", merged=True).stdout
     wait_until(lambda: archiver.metric("stentor_archiver_clocks_disagree") == 1, 20, "the metric")
     wait_until(lambda: query("SELECT max(stored_at) > now() - interval '1 minute' FROM archive.log_positions") == [(True,)], 20, "the entry stored")
-    listed = pipeline.cli("audit-log", "list", "--tenant", "platform", "--kind", "expiry", "--json")
-    (entry,) = [json.loads(line) for line in listed.splitlines()] if not listed.startswith("[") else json.loads(listed)
+
+    def entries():
+        listed = pipeline.cli("audit-log", "list", "--tenant", "platform", "--kind", "expiry", "--json")
+        return [json.loads(line) for line in listed.splitlines()] if not listed.startswith("[") else json.loads(listed)
+    (entry,) = wait_until(entries, 20, "the entry in the log")
     assert (entry["action"], entry["target"]) == ("expiry.refused", "archive") and "clocks disagree" in entry["ground"]
     assert ask("delete-orphans")[0] == "done"
     wait_until(lambda: archiver.metric("stentor_archiver_clocks_disagree") == 0, 20, "the metric")

@@ -169,7 +169,7 @@ def _status(port, path):
 
 def test_each_scaler_asks_for_consumers_that_there_are():
     table = (HOME / "common/bus/topology/topology.c").read_text()
-    consumers = set(re.findall(r'^ +\{"(\w+)", +"([\w-]+)", +"stentor-[\w-]+", +\d+, +\d+, +\w+\},', table, re.M))
+    consumers = set(re.findall(r'^ +\{"(\w+)", +"([\w-]+)", +"stentor-[\w-]+", +\d+, +\d+, +\w+, +\w+\},', table, re.M))
     assert len(consumers) > 10
     scalers = {each["metadata"]["name"]: each["spec"] for each in _of_kind("ScaledObject")}
     assert {spec["scaleTargetRef"]["name"] for spec in scalers.values()} == set(scalers) <= set(_deployments()) - PROJECTORS
