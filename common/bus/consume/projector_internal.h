@@ -24,7 +24,6 @@ typedef struct Source {
     Position *position;
     void *reader; // of options.readers; NULL: none
     bool caught_up;
-    bool paused;
 } Source;
 
 struct Projector {
