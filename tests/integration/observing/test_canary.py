@@ -63,7 +63,7 @@ def test_the_audit_loses_no_canary(pipeline, ingests):
     for service in ingests:
         service.stop()  # none is on its way
     try:
-        report = json.loads(pipeline.run_cli("audit", "--grace", "0", "--since", "1h", "--json", timeout=120).stdout)
+        report = json.loads(pipeline.run_cli("audit", "--tenant", "platform", "--grace", "0", "--since", "1h", "--json", timeout=120).stdout)
         assert report["accepted"] == report["sent"] > 3 and not report["lost"] and not report["findings"], report
     finally:
         for service in ingests:
