@@ -248,7 +248,8 @@ static void on_shown(void *ctx, DbTxn *txn, const Error *err)
         }
         share_attempts(question, db_txn_result(txn, 1));
     }
-    if (err != NULL && err->kind == ERROR_CANCELLED) { // the pool takes no more
+    // The pool takes no more, or Postgres is away or stands still: who waits would wait once more.
+    if (err != NULL && (err->kind == ERROR_CANCELLED || err->kind == ERROR_TRANSIENT)) {
         while (queue->first != NULL) {
             api_answer_failure(take_first(queue)->base, err);
         }

@@ -9,7 +9,8 @@
 #include "common/db/db.h"
 #include "services/gateway/notifications/notification_view.h"
 
-// Those that wait for the next question; zeroed at first. It outlives its reads.
+// Those that wait for the next question: at most the HTTP server's open requests. Zeroed at first;
+// it outlives its reads.
 typedef struct NotificationQueue {
     struct NotificationRead *first;
     struct NotificationRead *last;
