@@ -8,6 +8,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/json_scan.h"
+#include "common/json/json_read.h"
+#include "common/json/json_write.h"
 
 static bool fail_whole(ApiBody *body, const char *slug, const char *title)
 {
@@ -19,6 +21,10 @@ static bool fail_whole(ApiBody *body, const char *slug, const char *title)
 
 json_t *api_json_load(Str text, size_t flags, json_error_t *ret_error)
 {
+    json_t *plain = json_read_plain(text, flags);
+    if (plain != NULL) {
+        return plain;
+    }
     JsonExcess excess;
     if (json_is_modest(text, &excess)) {
         json_t *value = json_loadb(text.ptr, text.len, flags, ret_error);
@@ -37,11 +43,7 @@ json_t *api_json_load(Str text, size_t flags, json_error_t *ret_error)
 
 Str api_json_canonical(const json_t *value, Arena *arena)
 {
-    const size_t flags = JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY;
-    size_t len = json_dumpb(value, NULL, 0, flags);
-    char *text = arena_alloc(arena, len + 1);
-    (void)json_dumpb(value, text, len, flags);
-    return str_of(text, len);
+    return json_text(value, JSON_SORT_KEYS, arena);
 }
 
 bool api_body_parse(ApiBody *body, Str text, Arena *arena)

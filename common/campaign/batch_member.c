@@ -3,10 +3,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/codec/hash.h"
+#include "common/json/json_read.h"
+#include "common/json/json_write.h"
 #include "common/model/retention/retention.h"
 #include "common/request/consent.h"
 #include "common/request/required.h"
@@ -34,22 +35,12 @@ static bool read_variables(Reading *r, const json_t *value)
     if (!json_is_object(value)) {
         return field_error(r->err, "variables", "must be an object");
     }
-    // 15 digits, because with jansson's 17 a 19.99 would come out as 19.989999999999998.
-    size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
-    char small[1024];
-    size_t size = json_dumpb(value, small, sizeof small, flags);
-    if (size > r->rules->variables_max) {
-        return field_error(
-            r->err, "variables", "%zu bytes of JSON; at most %zu", size, r->rules->variables_max);
-    }
-    char *text = arena_alloc(r->arena, size);
-    if (size > sizeof small) {
-        (void)json_dumpb(value, text, size, flags);
-    } else {
-        memcpy(text, small, size);
-    }
-    r->member->variables = str_of(text, size);
-    return true;
+    r->member->variables = json_text(value, JSON_DECIMALS, r->arena);
+    size_t size = r->member->variables.len;
+    return size <= r->rules->variables_max ||
+           field_error(
+               r->err, "variables", "%zu bytes of JSON; at most %zu", size,
+               r->rules->variables_max);
 }
 
 static bool read_field(Reading *r, const char *name, const json_t *value)
@@ -134,7 +125,7 @@ bool batch_member_parse(
 {
     json_error_t error;
     CLEANUP(free_json)
-    json_t *root = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    json_t *root = json_read(line, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (root == NULL) {
         bool utf8 = json_error_code(&error) == json_error_invalid_utf8;
         return field_error(

@@ -11,6 +11,8 @@
 #include "common/domain/domain_message.h"
 #include "common/domain/envelope.h"
 #include "common/domain/order_data.h"
+#include "common/json/json_read.h"
+#include "common/json/json_write.h"
 #include "common/names/event_type.h"
 #include "common/names/member.h"
 
@@ -112,7 +114,7 @@ static bool load_json(Reading *r, Error *err)
     if (!json_is_modest(payload, &excess)) {
         return error_set(err, ERROR_PERMANENT, "event's JSON has %s", excess.what);
     }
-    r->root = json_loadb(payload.ptr, payload.len, JSON_REJECT_DUPLICATES, &where);
+    r->root = json_read(payload, JSON_REJECT_DUPLICATES, &where);
     if (r->root == NULL) {
         const char *quote =
             strstr(where.text, " near "); // the event itself, and this is kept longer
@@ -338,17 +340,13 @@ static void choose_id_time(Reading *r)
 
 static bool pack_variables(Reading *r, Error *err)
 {
-    // 15 digits, because with jansson's 17 a 19.99 would come out as 19.989999999999998.
-    size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
-    size_t size = json_dumpb(r->event->data, NULL, 0, flags);
+    r->event->variables = json_text(r->event->data, JSON_DECIMALS, r->arena);
+    size_t size = r->event->variables.len;
     if (size == 0 || size > DOMAIN_DATA_MAX) {
         return error_set(
             err, ERROR_PERMANENT, "event's data is %zu bytes of JSON; at most %d", size,
             (int)DOMAIN_DATA_MAX);
     }
-    char *text = arena_alloc(r->arena, size);
-    (void)json_dumpb(r->event->data, text, size, flags);
-    r->event->variables = str_of(text, size);
     return true;
 }
 
@@ -403,10 +401,7 @@ Str domain_event_letter(const DomainEvent *event, Str only, Arena *arena)
     set_str(root, ONLY_READER, only);
     (void)json_object_set_new(root, ID_TIME, json_string(id_time));
     (void)json_object_set(root, "data", event->data);
-    size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
-    size_t size = json_dumpb(root, NULL, 0, flags);
-    char *text = arena_alloc(arena, size + 1);
-    (void)json_dumpb(root, text, size, flags);
+    Str text = json_text(root, JSON_DECIMALS, arena);
     json_decref(root);
-    return str_of(text, size);
+    return text;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/json/json_read.h"
 #include "common/render/html_text.h"
 #include "common/variables/variable_check.h"
 
@@ -98,7 +99,7 @@ bool parse_variables(Str text, json_t **ret_json, RenderFailure *failure)
         return true;
     }
     json_error_t where;
-    json_t *json = json_loadb(text.ptr, text.len, 0, &where);
+    json_t *json = json_read(text, 0, &where);
     if (json == NULL) {
         // The parser's own text may quote a value, which is personal data: only the place is named.
         return render_fail(
@@ -362,7 +363,7 @@ static bool write_sms(const Writing *writing, RenderFailure *failure)
 static bool check_data(Buf *data, RenderFailure *failure)
 {
     json_error_t where;
-    json_t *json = data->len > 0 ? json_loadb(data->ptr, data->len, 0, &where) : json_object();
+    json_t *json = data->len > 0 ? json_read(buf_view(data), 0, &where) : json_object();
     bool ok = json_is_object(json);
     if (json == NULL) {
         (void)render_fail(

@@ -11,6 +11,7 @@
 #include "common/events/meta.h"
 #include "common/events/sealed.h"
 #include "common/events/status.h"
+#include "common/json/json_read.h"
 #include "common/model/suppressions.h"
 #include "stentor/v1/rendered.pb-c.h"
 
@@ -81,7 +82,7 @@ bool job_variables(const Job *job, Str *ret_json, Error *err)
 
 static json_t *item_variables(Str text)
 {
-    json_t *json = text.len > 0 ? json_loadb(text.ptr, text.len, 0, NULL) : NULL;
+    json_t *json = text.len > 0 ? json_read(text, 0, NULL) : NULL;
     if (json_is_object(json)) {
         return json;
     }

@@ -12,6 +12,8 @@
 #include "common/base/log.h"
 #include "common/campaign/batch_chunk.h"
 #include "common/campaign/batch_sql.h"
+#include "common/json/json_read.h"
+#include "common/json/json_write.h"
 #include "common/model/rules/pace.h"
 #include "services/ingest/batches/run_choose.h"
 #include "services/ingest/batches/run_life.h"
@@ -96,14 +98,11 @@ static Str merge_variables(Run *run, Str own)
     if (run->variables == NULL) {
         return own.len == 0 ? own : arena_str(run->step, own);
     }
-    json_t *merged = own.len == 0 ? json_object() : json_loadb(own.ptr, own.len, 0, NULL);
+    json_t *merged = own.len == 0 ? json_object() : json_read(own, 0, NULL);
     json_object_update_missing(merged, run->variables);
-    size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
-    size_t size = json_dumpb(merged, NULL, 0, flags);
-    char *text = arena_alloc(run->step, size);
-    (void)json_dumpb(merged, text, size, flags);
+    Str text = json_text(merged, JSON_DECIMALS, run->step);
     json_decref(merged);
-    return str_of(text, size);
+    return text;
 }
 
 static Request request_of(Run *run, size_t offset)
@@ -319,7 +318,7 @@ static bool read_variables(Run *run, Error *err)
         key, run->row.tenant, run->row.id, "variables", run->row.variables, run->arena, &plain,
         err);
     data_key_free(key);
-    run->variables = ok ? json_loadb(plain.ptr, plain.len, 0, NULL) : NULL;
+    run->variables = ok ? json_read(plain, 0, NULL) : NULL;
     return ok && (run->variables != NULL ||
                   error_set(err, ERROR_PERMANENT, "the batch's variables are not JSON"));
 }

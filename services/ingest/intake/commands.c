@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/codec/event.h"
 #include "common/domain/domain_event.h"
+#include "common/json/json_read.h"
 #include "common/names/event_type.h"
 #include "common/request/template_test.h"
 #include "common/service/cleanup.h"
@@ -60,7 +61,7 @@ static bool check_variables(Str json, FieldError *err)
             (int)REQUEST_VARIABLES_MAX);
     }
     json_error_t where;
-    json_t *root = json_loadb(json.ptr, json.len, JSON_REJECT_DUPLICATES, &where);
+    json_t *root = json_read(json, JSON_REJECT_DUPLICATES, &where);
     bool is_json = root != NULL;
     bool is_object = json_is_object(root);
     json_decref(root);

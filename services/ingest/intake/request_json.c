@@ -8,6 +8,7 @@
 #include "common/api/api_json.h"
 #include "common/base/cleanup.h"
 #include "common/base/clock.h"
+#include "common/json/json_write.h"
 #include "common/request/consent.h"
 #include "common/request/request_mail.h"
 
@@ -113,23 +114,11 @@ static bool read_variables(Reading *r, const char *field, const json_t *value)
         return field_error(r->err, field, "must be an object");
     }
     r->variables = value;
-    // 15 digits, because with jansson's 17 a 19.99 would come out as 19.989999999999998.
-    size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
-    char small[1024];
-    size_t size = json_dumpb(value, small, sizeof small, flags);
-    if (size > REQUEST_VARIABLES_MAX) {
-        return field_error(
-            r->err, field, "%zu bytes of JSON; at most %d", size, (int)REQUEST_VARIABLES_MAX);
-    }
-    char *text = small;
-    if (size > sizeof small) {
-        text = arena_alloc(r->arena, size);
-        (void)json_dumpb(value, text, size, flags);
-    } else {
-        text = arena_copy(r->arena, small, size);
-    }
-    r->request->variables = str_of(text, size);
-    return true;
+    r->request->variables = json_text(value, JSON_DECIMALS, r->arena);
+    size_t size = r->request->variables.len;
+    return size <= REQUEST_VARIABLES_MAX ||
+           field_error(
+               r->err, field, "%zu bytes of JSON; at most %d", size, (int)REQUEST_VARIABLES_MAX);
 }
 
 static bool read_channel(Reading *r, const char *field, const json_t *value)

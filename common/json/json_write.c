@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/json/json_write.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 256, SORTED_MAX = 64, TEXT_MAX = 1 << 30 };
+
+static bool write_value(const json_t *value, size_t flags, int depth, Buf *out);
+
+static bool write_by_jansson(const json_t *value, size_t flags, Buf *out)
+{
+    size_t len = json_dumpb(value, NULL, 0, flags);
+    if (len == 0 || !buf_reserve(out, len)) {
+        return false;
+    }
+    out->len += json_dumpb(value, out->ptr + out->len, len, flags);
+    return true;
+}
+
+// ---- strings ----
+
+static void write_escape(unsigned char c, Buf *out)
+{
+    static const char names[] = "\"\"\\\\\bb\ff\nn\rr\tt";
+    for (const char *name = names; *name != '\0'; name += 2) {
+        if ((unsigned char)name[0] == c) {
+            const char pair[2] = {'\\', name[1]};
+            buf_append(out, pair, sizeof pair);
+            return;
+        }
+    }
+    buf_printf(out, "\\u%04X", c);
+}
+
+// Bytes at the front that stand as they are.
+static size_t plain_len(Str text)
+{
+    size_t at = 0;
+    while (at < text.len) {
+        unsigned char c = (unsigned char)text.ptr[at];
+        size_t step = c < 0x80 ? 1 : str_utf8_step(str_slice(text, at, text.len));
+        if (c < 0x20 || c == '"' || c == '\\' || step == 0) {
+            break;
+        }
+        at += step;
+    }
+    return at;
+}
+
+static bool write_text(Str text, Buf *out)
+{
+    buf_char(out, '"');
+    while (text.len > 0) {
+        size_t plain = plain_len(text);
+        buf_append(out, text.ptr, plain);
+        text = str_slice(text, plain, text.len);
+        if (text.len > 0) {
+            if ((unsigned char)text.ptr[0] >= 0x80) {
+                return false; // no UTF-8
+            }
+            write_escape((unsigned char)text.ptr[0], out);
+            text = str_slice(text, 1, text.len);
+        }
+    }
+    return buf_char(out, '"');
+}
+
+// ---- numbers ----
+
+static bool write_integer(json_int_t number, Buf *out)
+{
+    char digits[24];
+    char *at = digits + sizeof digits;
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (number < 0) {
+        *--at = '-';
+    }
+    return buf_append(out, at, (size_t)(digits + sizeof digits - at));
+}
+
+// ---- objects and arrays ----
+
+typedef struct Member {
+    Str key;
+    const json_t *value;
+} Member;
+
+static int compare_members(const void *a, const void *b)
+{
+    return str_cmp(((const Member *)a)->key, ((const Member *)b)->key);
+}
+
+static bool write_member(Member member, bool first, size_t flags, int depth, Buf *out)
+{
+    if (!first) {
+        buf_char(out, ',');
+    }
+    return write_text(member.key, out) && buf_char(out, ':') &&
+           write_value(member.value, flags, depth, out);
+}
+
+static bool write_sorted(json_t *object, size_t flags, int depth, Buf *out)
+{
+    Member members[SORTED_MAX];
+    size_t count = 0;
+    if (json_object_size(object) > SORTED_MAX) {
+        return write_by_jansson(object, flags, out);
+    }
+    for (void *at = json_object_iter(object); at != NULL; at = json_object_iter_next(object, at)) {
+        members[count++] = (Member){
+            str_of(json_object_iter_key(at), json_object_iter_key_len(at)),
+            json_object_iter_value(at)};
+    }
+    qsort(members, count, sizeof members[0], compare_members);
+    buf_char(out, '{');
+    for (size_t i = 0; i < count; i++) {
+        if (!write_member(members[i], i == 0, flags, depth, out)) {
+            return false;
+        }
+    }
+    return buf_char(out, '}');
+}
+
+static bool write_object(json_t *object, size_t flags, int depth, Buf *out)
+{
+    bool first = true;
+    buf_char(out, '{');
+    for (void *at = json_object_iter(object); at != NULL; at = json_object_iter_next(object, at)) {
+        Member member = {
+            str_of(json_object_iter_key(at), json_object_iter_key_len(at)),
+            json_object_iter_value(at)};
+        if (!write_member(member, first, flags, depth, out)) {
+            return false;
+        }
+        first = false;
+    }
+    return buf_char(out, '}');
+}
+
+static bool write_array(const json_t *array, size_t flags, int depth, Buf *out)
+{
+    buf_char(out, '[');
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        if (i > 0) {
+            buf_char(out, ',');
+        }
+        if (!write_value(json_array_get(array, i), flags, depth, out)) {
+            return false;
+        }
+    }
+    return buf_char(out, ']');
+}
+
+// `depth`: of containers around it.
+static bool write_value(const json_t *value, size_t flags, int depth, Buf *out)
+{
+    bool container = json_is_object(value) || json_is_array(value);
+    if (container && depth >= DEPTH_MAX) {
+        return write_by_jansson(value, flags, out);
+    }
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        // jansson takes what it iterates over as not const, and changes nothing.
+        return (flags & JSON_SORT_KEYS) != 0
+                   ? write_sorted((json_t *)(uintptr_t)value, flags, depth + 1, out)
+                   : write_object((json_t *)(uintptr_t)value, flags, depth + 1, out);
+    case JSON_ARRAY:
+        return write_array(value, flags, depth + 1, out);
+    case JSON_STRING:
+        return write_text(str_of(json_string_value(value), json_string_length(value)), out);
+    case JSON_INTEGER:
+        return write_integer(json_integer_value(value), out);
+    case JSON_TRUE:
+        return buf_str(out, STR("true"));
+    case JSON_FALSE:
+        return buf_str(out, STR("false"));
+    case JSON_NULL:
+        return buf_str(out, STR("null"));
+    default:
+        return write_by_jansson(value, flags, out);
+    }
+}
+
+bool json_write(const json_t *value, size_t flags, Buf *out)
+{
+    return write_value(value, flags | JSON_COMPACT | JSON_ENCODE_ANY, 0, out);
+}
+
+Str json_text(const json_t *value, size_t flags, Arena *arena)
+{
+    Buf out;
+    buf_init(&out, TEXT_MAX);
+    Str text = json_write(value, flags, &out) ? arena_str(arena, buf_view(&out)) : STR_EMPTY;
+    buf_done(&out);
+    return text;
+}
