@@ -8,8 +8,10 @@ Prints one line of JSON when it runs: what the bench asks and measures. Then tak
 {"cli": [words], "admin": true} with {"output": "..."}, {"stop": true} with {"stopped": true}. When its input ends it ends everything at once.
 """
 import json
+import os
 import shutil
 import sys
+from pathlib import Path
 
 sys.path[0] = sys.argv[1]  # in the place of this folder: `tests.harness` is TREE's
 
@@ -35,6 +37,12 @@ class GivenSink:
         pass
 
 
+def nats_environment(tree):
+    """What this build's `up` gives nats-server on a machine of this size."""
+    given = "export GOMAXPROCS" in (Path(tree) / "deploy" / "local" / "up").read_text() and os.cpu_count() <= 4
+    return {**os.environ, **({"GOMAXPROCS": "1"} if given else {})}
+
+
 def make(settings):
     pipeline = Pipeline(settings["options"], durable=True, bytes_percent=20)
     pipeline.mailbox = GivenSink(settings["sink_port"])
@@ -42,6 +50,7 @@ def make(settings):
     words = [word for name, value in POSTGRES.items() for word in ("-c", f"{name}={value}")]
     postgres.argv = lambda: [*type(postgres).argv(postgres), *words]
     nats.argv = lambda: [*type(nats).argv(nats), "-m", str(monitor)]  # on the address that it listens on: the loopback's
+    nats.environment = lambda: nats_environment(sys.argv[1])
     return pipeline, monitor
 
 
