@@ -527,7 +527,7 @@ static void free_archiver(void *state)
 static const Option options_table[] = {
     {"STENTOR_HISTORY_FLUSH_MAX", OPTION_INT, offsetof(ArchiverOptions, flush_max), "2000", 1, 8000, false,
      "most events folded into one transaction"},
-    {"STENTOR_HISTORY_FLUSH_MS", OPTION_INT, offsetof(ArchiverOptions, flush_ms), "20", 1, 5000, false,
+    {"STENTOR_HISTORY_FLUSH_MS", OPTION_INT, offsetof(ArchiverOptions, flush_ms), "100", 1, 5000, false,
      "how long a transaction waits for more events, in ms; longer: fewer rows written"},
     {"STENTOR_RETENTION_SPANS", OPTION_TEXT, offsetof(ArchiverOptions, spans), "", 0, 0, false,
      "how long each retention class is in Postgres, warm, and kept: default, bookworm or large, then record=24m:36m:7y/month"},
