@@ -6,6 +6,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/json_scan.h"
+#include "common/json/json_plain.h"
 
 enum { INTEGER_DIGITS_MAX = 18 }; // of any of which 64 bits have room
 
@@ -45,37 +46,11 @@ static bool take(Reading *r, char c)
 
 // ---- strings ----
 
-// Eight bytes at once: ASCII, and none is a quote, a backslash or a control character.
-static bool is_plain_word(const char *p)
-{
-    const uint64_t highs = UINT64_C(0x8080808080808080);
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    uint64_t word;
-    memcpy(&word, p, sizeof word);
-    uint64_t quotes = word ^ (ones * '"');
-    uint64_t slashes = word ^ (ones * '\\');
-    return ((word | (word - ones * 0x20) | (quotes - ones) | (slashes - ones)) & highs) == 0;
-}
-
 // Past what stands in a string as it is. false: no UTF-8.
 static bool skip_plain(Reading *r)
 {
-    while (r->at < r->end) {
-        unsigned char c = (unsigned char)*r->at;
-        size_t step = 1;
-        if (r->end - r->at >= 8 && is_plain_word(r->at)) {
-            step = 8;
-        } else if (c == '"' || c == '\\' || c < 0x20) {
-            return true;
-        } else if (c >= 0x80) {
-            step = str_utf8_step(str_of(r->at, (size_t)(r->end - r->at)));
-        }
-        if (step == 0) {
-            return false;
-        }
-        r->at += step;
-    }
-    return true;
+    r->at += json_plain_len(str_of(r->at, (size_t)(r->end - r->at)));
+    return r->at == r->end || (unsigned char)*r->at < 0x80;
 }
 
 static void push_decoded(Reading *r, const char *bytes, size_t len)

@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "common/json/json_plain.h"
 
 enum { DEPTH_MAX = 256, SORTED_MAX = 64, TEXT_MAX = 1 << 30 };
 
@@ -34,26 +35,11 @@ static void write_escape(unsigned char c, Buf *out)
     buf_printf(out, "\\u%04X", c);
 }
 
-// Bytes at the front that stand as they are.
-static size_t plain_len(Str text)
-{
-    size_t at = 0;
-    while (at < text.len) {
-        unsigned char c = (unsigned char)text.ptr[at];
-        size_t step = c < 0x80 ? 1 : str_utf8_step(str_slice(text, at, text.len));
-        if (c < 0x20 || c == '"' || c == '\\' || step == 0) {
-            break;
-        }
-        at += step;
-    }
-    return at;
-}
-
 static bool write_text(Str text, Buf *out)
 {
     buf_char(out, '"');
     while (text.len > 0) {
-        size_t plain = plain_len(text);
+        size_t plain = json_plain_len(text);
         buf_append(out, text.ptr, plain);
         text = str_slice(text, plain, text.len);
         if (text.len > 0) {
