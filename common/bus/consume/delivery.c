@@ -82,7 +82,7 @@ static void answer(DeliveryState *d)
     } else {
         acknowledge(w, d);
     }
-    natsMsg_Destroy(d->nats);
+    link_discard(w->bus->link, d->nats);
     d->nats = NULL;
     w->in_flight--;
     if (--batch->open == 0) {

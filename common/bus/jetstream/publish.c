@@ -108,7 +108,7 @@ bool publisher_send_core(Publisher *p, const BusOut *out)
 {
     natsMsg *message = NULL;
     bool sent = create_message(p, &message, NULL, out) && link_publish(p->link, message);
-    natsMsg_Destroy(message);
+    link_discard(p->link, message);
     return sent;
 }
 
