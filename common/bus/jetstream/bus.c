@@ -542,11 +542,6 @@ bool bus_send_event(Bus *bus, const BusOut *out)
     return publisher_send_core(bus->publisher, out);
 }
 
-void bus_flush(Bus *bus)
-{
-    publisher_send(bus->publisher);
-}
-
 void bus_request(
     Bus *bus, const char *subject, Str payload, int timeout_ms, BusReply on_reply, void *ctx)
 {

@@ -200,16 +200,11 @@ bool publisher_turn(Publisher *p)
 {
     bool reported = p->refused.first != NULL;
     tell_refused(p);
-    publisher_send(p);
-    return reported;
-}
-
-void publisher_send(Publisher *p)
-{
     if (link_connected(p->link)) {
         send_queued(p);
         send_slack(p);
     }
+    return reported;
 }
 
 // ---- answers ----
