@@ -51,5 +51,4 @@ void config_write(const ConfigWrite *write, ConfigWritten done, void *ctx)
         .headers = &expected,
         .header_count = 1};
     bus_publish(write->bus, &out, on_stored, writing);
-    bus_flush(write->bus);
 }

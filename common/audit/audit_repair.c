@@ -67,7 +67,6 @@ static bool await(Repair *repair, Error *err)
 {
     bool ok = true;
     repair->waiting = true;
-    bus_flush(repair->audit->session->bus);
     while (ok && repair->in_flight > 0) { // the bus gives each publish up by its own deadline
         ok = session_run(repair->audit->session, 0, err);
     }

@@ -34,7 +34,8 @@ void hmac_sha1(Str key, Str data, uint8_t out[SHA1_LEN]);
 //   guardian   no event: a copy's id is derived from "guardian|<notification id>" (gate_run.c)
 //   window     "window",   recipient id, "<tenant>/<category>/<channel>/<flush_at_us>"
 //   inbound    "inbound",  vendor, "<tenant>/<hex of SHA-256 of the body>"
-//   dead       "dead",     stream, "<stage>/<sequence in decimal>"
+//   dead       "dead",     stream, "<stage>/id/<the input's id>"; of EVENTS, and without an id,
+//              "dead",     stream, "<stage>/<sequence in decimal>"
 //              "dead",     stream, "<stage>/<sequence in decimal>/<trigger key>"   one trigger's
 //   cancel     "cancel",   source event's identity, "<tenant>|<type>|<cancel key>"
 //   outbox     "outbox",   mapping's name, "<source>/<row's key>/<attempt>/<its id>"          (outbox-relay)

@@ -175,7 +175,6 @@ void resend_group_publish(ResendGroup *group, void (*done)(void *ctx), void *ctx
             bus_publish(group->bus, &task->out, on_event_acked, task);
         }
     }
-    bus_flush(group->bus);
     resend_group_release(group);
 }
 

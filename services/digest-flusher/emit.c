@@ -257,7 +257,6 @@ static void publish_claimed(Emit *emit, const PGresult *rows)
     for (int row = 0; row < db_rows(rows); row++) {
         emit->answered += publish_row(emit, rows, row) ? 0 : 1;
     }
-    bus_flush(emit->bus);
     if (emit->answered == emit->claimed) { // acks come from the loop: none could be published
         finish_publishing(emit);
     }

@@ -141,7 +141,6 @@ static void publish_rows(Batch *batch)
         metric_add(
             consumer->options.metrics->withheld, row->sequence_number != 0 && withheld ? 1 : 0);
     }
-    bus_flush(consumer->options.bus);
 }
 
 // A failed order is a dead letter: of its last time-out, so it holds no personal data, and

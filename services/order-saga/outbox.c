@@ -249,7 +249,6 @@ static void on_keyring_done(void *ctx, const Error *err)
     for (size_t i = 0; i < sweep->count && err == NULL; i++) {
         publish_swept(sweep, i);
     }
-    bus_flush(sweep->outbox->options.bus);
     bool more = err == NULL && sweep->count == CLAIM_MAX;
     end_sweep(sweep, more ? 0 : sweep->outbox->options.every_ms);
 }

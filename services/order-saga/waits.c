@@ -81,7 +81,6 @@ static void on_db_claimed(void *ctx, DbTxn *txn, const Error *err)
         for (int row = 0; row < count; row++) {
             ask(w, db_txn_result(txn, 0), row, arena);
         }
-        bus_flush(w->options.bus);
         arena_free(arena);
     }
     finish_stop(w);

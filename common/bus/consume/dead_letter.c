@@ -118,6 +118,15 @@ static char *without_addresses(char *text)
     return text;
 }
 
+const char *dead_letter_place(const BusMessage *message, Arena *arena)
+{
+    bool chosen_elsewhere = str_eq(str_from(message->stream), STR("EVENTS"));
+    if (chosen_elsewhere || message->event_id.len == 0) {
+        return arena_printf(arena, "%llu", (unsigned long long)bus_message_place(message));
+    }
+    return arena_printf(arena, "id/" STR_FMT, STR_ARG(message->event_id));
+}
+
 // payload NULL: not read.
 static bool pack(
     const BusMessage *message, const DeadLetterSpec *spec, const ProtobufCMessage *payload,
@@ -130,8 +139,7 @@ static bool pack(
     // With the stage: an event that two stages read and neither understands has a dead letter from
     // each.
     char *event_id = arena_alloc(arena, EVENT_ID_SIZE);
-    const char *place =
-        arena_printf(arena, "%s/%llu", stage, (unsigned long long)bus_message_place(message));
+    const char *place = arena_printf(arena, "%s/%s", stage, dead_letter_place(message, arena));
     event_id_derive("dead", str_from(message->stream), str_from(place), event_id);
     char *subject = arena_alloc(arena, SUBJECT_SIZE);
     MetaSpec head = {

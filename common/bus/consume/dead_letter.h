@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dead letters of workers and projectors: one packed stentor.v1.DeadLetter on
-// ntf.dead.<stage>.<tenant>, its id derived from stage, stream and sequence: an
-// input has one dead letter however often it is written, and one from each stage that refuses it.
+// ntf.dead.<stage>.<tenant>, its id derived from stage, stream and place: an input has one dead
+// letter however often it is written, and one from each stage that refuses it.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
@@ -27,3 +27,7 @@ bool dead_letter_pack(
 bool dead_letter_pack_unread(
     const BusMessage *message, const DeadLetterSpec *spec, Str notification, Arena *arena,
     BusOut *ret);
+// Which input of its stream it is. An event that is published again beyond the window of duplicates
+// is stored twice and is one input: its own id tells. The sequence, where applications choose the
+// ids (EVENTS), or where there is none.
+const char *dead_letter_place(const BusMessage *message, Arena *arena);

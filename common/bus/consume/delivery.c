@@ -4,9 +4,9 @@
 //
 // Killed between the last output's ack and the input's ack: the input comes again, its outputs are
 // published again with the same ids (duplicates); nothing is lost. Killed between a dead letter's
-// ack and the input's: the same, the dead letter's id is derived from stage, stream and sequence,
-// as is that of the `failed` status which a poison message gets. (worker_nats_test:
-// an_unsettled_delivery_comes_again, the_unreadable_has_one_dead_letter)
+// ack and the input's: the same, the dead letter's id is derived from the input
+// (dead_letter_place), as is that of the `failed` status which a poison message gets.
+// (worker_nats_test: an_unsettled_delivery_comes_again, the_unreadable_has_one_dead_letter)
 #include <assert.h>
 #include <stdio.h>
 
@@ -82,7 +82,7 @@ static void answer(DeliveryState *d)
     } else {
         acknowledge(w, d);
     }
-    natsMsg_Destroy(d->nats);
+    link_discard(w->bus->link, d->nats);
     d->nats = NULL;
     w->in_flight--;
     if (--batch->open == 0) {

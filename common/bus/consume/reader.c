@@ -102,19 +102,19 @@ static void handle_delivery(Reader *r, natsMsg *message, const AckSubject *ack)
     r->asked -= r->asked > 0 ? 1 : 0;
     if (r->state == READER_CHECKING) {
         check_last(r, ack);
-        natsMsg_Destroy(message);
+        link_discard(r->bus->link, message);
         return;
     }
     bool follows = ack->consumer_sequence == r->next_consumer;
     if (r->state == READER_READING && follows && r->options.last_per_subject &&
         ack->stream_sequence < r->next) {
-        natsMsg_Destroy(message); // handed over before the consumer was recreated
+        link_discard(r->bus->link, message); // handed over before the consumer was recreated
         r->next_consumer++;
         return;
     }
     bool in_order = follows && ack->stream_sequence >= r->next;
     if (r->state != READER_READING || !in_order || r->held_count >= r->options.batch_max) {
-        natsMsg_Destroy(message);
+        link_discard(r->bus->link, message);
         reader_restart(r, 0); // something between was lost
         return;
     }
@@ -175,7 +175,7 @@ static void hand_over(Reader *r)
     r->held_count -= count;
     r->handlers.on_messages(r->ctx, r->messages, count);
     for (size_t i = 0; i < count; i++) {
-        natsMsg_Destroy(r->held[i].message);
+        link_discard(r->bus->link, r->held[i].message);
     }
     memmove(r->held, r->held + count, r->held_count * sizeof *r->held);
 }
@@ -188,7 +188,7 @@ static void on_bus_freed(Reader *r)
     endpoint_remove(r->bus, &r->endpoint);
     bus_forget_requests(r->bus, r);
     for (size_t i = 0; i < r->held_count; i++) {
-        natsMsg_Destroy(r->held[i].message);
+        link_discard(r->bus->link, r->held[i].message);
     }
     free(r->held);
     free(r->messages);

@@ -175,7 +175,7 @@ static void yield_one(Worker *w, natsMsg *message)
     int len =
         snprintf(text, sizeof text, "-NAK {\"delay\":%lld}", (PULL_BRIEF_S + 1) * 1000000000LL);
     bus_send(w->bus, natsMsg_GetReply(message), NULL, str_of(text, (size_t)len));
-    natsMsg_Destroy(message);
+    link_discard(w->bus->link, message);
     w->stats.given_back++;
     w->bus->stats.given_back++;
 }

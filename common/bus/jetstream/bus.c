@@ -68,7 +68,7 @@ static void dispatch_reply(Bus *bus, Str token, natsMsg *message)
             dispatch_status(bus, port, message);
         }
     }
-    natsMsg_Destroy(message);
+    link_discard(bus->link, message);
 }
 
 static void on_link_unanswered(void *ctx, const char *name)
@@ -130,7 +130,7 @@ void bus_add_leaver(Bus *bus, const Endpoint *endpoint)
 void bus_give_back(Bus *bus, natsMsg *message)
 {
     link_give_back(bus->link, natsMsg_GetReply(message));
-    natsMsg_Destroy(message);
+    link_discard(bus->link, message);
 }
 
 // ---- the pace of ticks ----
@@ -172,7 +172,7 @@ static void dispatch_delivery(Bus *bus, natsMsg *message, unsigned breaks)
     } else if (known && is_leaver(bus, ack.stream, ack.consumer)) {
         bus_give_back(bus, message); // what the last pull requests of a stopped worker brought
     } else {
-        natsMsg_Destroy(message); // of a reader's consumer that was given up meanwhile
+        link_discard(bus->link, message); // of a reader's consumer that was given up meanwhile
     }
 }
 
@@ -198,14 +198,15 @@ static void on_link_served(void *ctx, natsMsg *message)
     if (bus->serve != NULL) {
         serve_take(bus->serve, message);
     } else {
-        natsMsg_Destroy(message);
+        link_discard(bus->link, message);
     }
 }
 
 static void on_link_heard(void *ctx, natsMsg *message)
 {
-    listen_take(ctx, message);
-    natsMsg_Destroy(message);
+    Bus *bus = ctx;
+    listen_take(bus, message);
+    link_discard(bus->link, message);
 }
 
 static void handle_state(Bus *bus, bool connected)
@@ -539,11 +540,6 @@ bool bus_send(Bus *bus, const char *subject, const char *reply, Str payload)
 bool bus_send_event(Bus *bus, const BusOut *out)
 {
     return publisher_send_core(bus->publisher, out);
-}
-
-void bus_flush(Bus *bus)
-{
-    publisher_send(bus->publisher);
 }
 
 void bus_request(

@@ -112,9 +112,6 @@ BusStats bus_stats(const Bus *bus);
 // The same with the id and the headers of an event, for subjects that no stream takes. false also
 // for what cannot be sent at all (bus_publish: PERMANENT).
 bool bus_send_event(Bus *bus, const BusOut *out);
-// Hands queued publishes to the connection now, ahead of what is sent later in this turn of the
-// loop; all of it is written at the turn's end.
-void bus_flush(Bus *bus);
 
 // One request, one reply, for JetStream's API. reply is valid during the call; err TRANSIENT on
 // time-out.

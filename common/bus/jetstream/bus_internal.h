@@ -79,7 +79,6 @@ void publisher_on_ack(Publisher *publisher, Str token, natsMsg *message);
 void publisher_on_unanswered(Publisher *publisher, const char *port);
 bool publisher_turn(
     Publisher *publisher); // true: failures reported in this turn may have caused more work
-void publisher_send(Publisher *publisher); // writes what is queued and reports nothing
 void publisher_tick(Publisher *publisher);
 void publisher_on_link(Publisher *publisher, bool connected);
 void publisher_cancel(Publisher *publisher); // all of them, ERROR_CANCELLED

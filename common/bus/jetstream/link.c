@@ -167,6 +167,32 @@ void link_unlisten(Link *link, const char *subject)
     }
 }
 
+// ---- the end of messages ----
+
+static void free_discarded(Link *link)
+{
+    for (size_t i = 0; i < link->discarded.count; i++) {
+        natsMsg_Destroy(link->discarded.messages[i]);
+    }
+    link->discarded.count = link->discarded.bytes = 0;
+}
+
+void link_discard(Link *link, natsMsg *message)
+{
+    if (message == NULL) {
+        return;
+    }
+    if (link->discarded.count == 0) {
+        link->discarded.since_ms = (int64_t)uv_now(link->loop);
+    }
+    link->discarded.messages[link->discarded.count++] = message;
+    link->discarded.bytes += (size_t)natsMsg_GetDataLength(message);
+    if (link->discarded.count == LINK_DISCARDED_MAX ||
+        link->discarded.bytes >= LINK_DISCARDED_BYTES) {
+        free_discarded(link);
+    }
+}
+
 // ---- what arrives ----
 
 static size_t message_bytes(natsMsg *message)
@@ -225,7 +251,7 @@ static size_t take_heard(Link *link, size_t i)
         if (link->heard++ < LINK_HEARD_MAX) {
             link->handlers.on_heard(link->ctx, message);
         } else {
-            natsMsg_Destroy(message);
+            link_discard(link, message);
         }
     }
     return bytes;
@@ -295,6 +321,9 @@ static void on_loop_prepare(uv_prepare_t *prepare)
 
 void link_tick(Link *link)
 {
+    if ((int64_t)uv_now(link->loop) - link->discarded.since_ms >= LINK_DISCARDED_MS) {
+        free_discarded(link);
+    }
     if (link->wire != NULL && !link->working && wire_is_dead(link->wire)) {
         LOG(LOG_WARN, "nats neither answers nor takes anything, it is left",
             log_urls("url", link->options.url));
@@ -561,7 +590,7 @@ static natsStatus next_answer(Link *link, const char *reply, natsMsg **ret)
             *ret = message;
             return NATS_OK;
         }
-        natsMsg_Destroy(message); // of an earlier one, too late
+        link_discard(link, message); // of an earlier one, too late
         s = NATS_TIMEOUT;
     }
     return s;
@@ -616,6 +645,7 @@ void link_on_handle_closed(Link *link)
     }
     void (*on_closed)(void *) = link->on_closed;
     void *ctx = link->closed_ctx;
+    free_discarded(link);
     free((void *)(uintptr_t)link->options.url);
     free((void *)(uintptr_t)link->options.user);
     free((void *)(uintptr_t)link->options.password);

@@ -26,7 +26,7 @@ typedef struct LinkOptions {
 } LinkOptions;
 
 typedef struct LinkHandlers {
-    // What came to a port. The message is now the callee's: natsMsg_Destroy.
+    // What came to a port. The message is now the callee's, as everywhere here: link_discard.
     void (*on_message)(void *ctx, natsMsg *message, unsigned breaks);
     // One of the requests whose reply subject is of this port has no responder; which, nats.c does
     // not say (link_port). NULL: not of interest.
@@ -80,15 +80,17 @@ unsigned link_breaks(const Link *link);
 bool link_publish(Link *link, natsMsg *message);
 bool link_send(Link *link, const char *subject, const char *reply, Str payload);
 // One request and its answer, for which the loop waits: only where it would sleep anyway. true: it
-// came; *ret_reply is the caller's (natsMsg_Destroy). What else arrives meanwhile is handed on
-// later.
+// came; *ret_reply is the caller's. What else arrives meanwhile is handed on later.
 bool link_ask_now(
     Link *link, const char *subject, Str payload, int timeout_ms, natsMsg **ret_reply);
+// The end of a message, that came or was made here. nats.c wakes a thread of its own to free it: so
+// once for up to 256 of them, or in a second. NULL is none.
+void link_discard(Link *link, natsMsg *message);
 // Writes what was sent. The link does it before the loop sleeps; who sends at that moment too does
 // not know who comes first.
 void link_write(Link *link);
 const char *link_permission_error(const Link *link); // the first one; NULL: none
-// Every 100 ms or so: a server that neither answers nor takes anything is left.
+// Every 100 to 500 ms: a server that neither answers nor takes anything is left.
 void link_tick(Link *link);
 // Gives a delivery back (-NAK) when the link closes, after its inbox has no subscription any more.
 // Earlier the server would give it to a pull request of ours that is still open, and it would be

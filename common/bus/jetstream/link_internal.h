@@ -8,7 +8,13 @@
 
 #include "common/bus/jetstream/link.h"
 
-enum { LINK_FLUSH_TIMEOUT_MS = 2000, LINK_INBOX_SIZE = 128 };
+enum {
+    LINK_FLUSH_TIMEOUT_MS = 2000,
+    LINK_INBOX_SIZE = 128,
+    LINK_DISCARDED_MAX = 256,
+    LINK_DISCARDED_BYTES = 1024 * 1024,
+    LINK_DISCARDED_MS = 1000,
+};
 
 // One connection on the loop. nats.c calls its socket functions with it, at any time until
 // wire_drop; `unwritten` alone is touched by other threads (nats.c's timer sends PINGs, the worker
@@ -62,7 +68,12 @@ struct Link {
         const char *subject; // NULL: free
         natsSubscription *subscription;
     } listens[LINK_LISTENS_MAX];
-    size_t heard;              // in this turn
+    size_t heard; // in this turn
+    struct {
+        natsMsg *messages[LINK_DISCARDED_MAX];
+        size_t count, bytes;
+        int64_t since_ms; // of the first one
+    } discarded;
     natsSubscription *answers; // of link_ask_now
     unsigned asked_now;
     char *cluster; // servers that the last connection knew, separated by commas; NULL: none

@@ -108,7 +108,7 @@ bool publisher_send_core(Publisher *p, const BusOut *out)
 {
     natsMsg *message = NULL;
     bool sent = create_message(p, &message, NULL, out) && link_publish(p->link, message);
-    natsMsg_Destroy(message);
+    link_discard(p->link, message);
     return sent;
 }
 
@@ -200,16 +200,11 @@ bool publisher_turn(Publisher *p)
 {
     bool reported = p->refused.first != NULL;
     tell_refused(p);
-    publisher_send(p);
-    return reported;
-}
-
-void publisher_send(Publisher *p)
-{
     if (link_connected(p->link)) {
         send_queued(p);
         send_slack(p);
     }
+    return reported;
 }
 
 // ---- answers ----

@@ -101,7 +101,7 @@ void entry_finish(Publisher *p, Entry *e, const Error *err, uint64_t sequence, b
     }
     *(e->older != NULL ? &e->older->newer : &p->oldest) = e->newer;
     *(e->newer != NULL ? &e->newer->older : &p->newest) = e->older;
-    natsMsg_Destroy(e->message);
+    link_discard(p->link, e->message);
     e->message = NULL;
     p->pending--;
     p->pending_bytes -= e->bytes;

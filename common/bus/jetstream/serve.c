@@ -43,14 +43,14 @@ void serve_take(Serve *serve, void *native)
         return;
     }
     if (serve->ended) {
-        natsMsg_Destroy(message); // late, from a lost connection: it is asked again
+        link_discard(serve->bus->link, message); // late, from a lost connection: it is asked again
         return;
     }
     size_t len = (size_t)natsMsg_GetDataLength(message);
     if (serve->in_hand >= serve->options.in_hand_max ||
         serve->bytes + len > serve->options.bytes_max) {
         answer(serve, message, str_from(serve->options.busy));
-        natsMsg_Destroy(message);
+        link_discard(serve->bus->link, message);
         return;
     }
     Asked *asked = xmalloc(sizeof *asked);
@@ -70,7 +70,7 @@ void asked_answer(Asked *asked, Str payload)
     answer(serve, asked->native, payload);
     serve->in_hand--;
     serve->bytes -= asked->payload.len;
-    natsMsg_Destroy(asked->native);
+    link_discard(serve->bus->link, asked->native);
     free(asked);
     end_if_done(serve);
 }

@@ -106,7 +106,6 @@ static void publish_from(RecipientsWrite *write, size_t from, size_t to)
             write->waiting++;
         }
     }
-    bus_flush(write->bus);
 }
 
 static void publish_all(RecipientsWrite *write)

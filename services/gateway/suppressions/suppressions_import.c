@@ -134,7 +134,6 @@ static void store_all(Import *import)
             store(import, line);
         }
     }
-    bus_flush(import->api->bus);
     on_stored(&(Line){.import = import}, NULL, 0, false);
 }
 

@@ -91,7 +91,6 @@ static void take_answer(PostBatch *p, size_t at, const Error *err)
     }
     if (p->unstarted < p->run.count) {
         begin_chains(p);
-        bus_flush(p->run.bus);
     }
     if (p->in_flight == 0) {
         p->run.on_done(p->run.ctx);
@@ -123,7 +122,6 @@ void post_all(const PostRun *run)
     }
     key_order_init(&p->order, run->arena, keys, run->count);
     begin_chains(p);
-    bus_flush(run->bus);
     if (p->in_flight == 0) { // nothing to publish: on_done is still called from the loop
         uv_timer_t *timer = arena_zalloc(p->run.arena, sizeof *timer);
         uv_timer_init(bus_loop(p->run.bus), timer);

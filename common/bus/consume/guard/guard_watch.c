@@ -25,7 +25,7 @@ static bool store_now(Guard *g, Str text)
         link_ask_now(g->bus->link, subject, text, ASK_NOW_MS, &reply) &&
         pub_ack_parse(
             str_of(natsMsg_GetData(reply), (size_t)natsMsg_GetDataLength(reply)), &ack, &err);
-    natsMsg_Destroy(reply);
+    link_discard(g->bus->link, reply);
     return stored;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/bus/consume/guard/quarantine.h"
 
-#include <inttypes.h>
-
 #include "common/bus/consume/dead_letter.h"
 #include "common/bus/events/status_event.h"
 #include "common/bus/topology/topology.h"
@@ -139,7 +137,7 @@ static bool pack_end(
     Error err;
     char *id = arena_alloc(arena, EVENT_ID_SIZE);
     const char *place =
-        arena_printf(arena, "poison/%s/%" PRIu64, message->stream, message->sequence);
+        arena_printf(arena, "poison/%s/%s", message->stream, dead_letter_place(message, arena));
     event_id_derive("status", str_from(work->notification_id), str_from(place), id);
     MetaSpec head = {
         .event_id = id,

@@ -191,7 +191,6 @@ static inline void rig_fresh(Rig *rig, int ack_wait_ms)
 static inline void rig_post(Rig *rig, const char *subject, const char *reply, Str payload)
 {
     assert_true(bus_send(rig->bus, subject, reply, payload));
-    bus_flush(rig->bus);
 }
 
 static inline long rig_count(Rig *rig, const char *stream)

@@ -281,6 +281,50 @@ static void of_an_event_it_keeps_what_was_sealed_and_no_id_that_may_be_an_addres
     arena_free(arena);
 }
 
+static const char *letter_id_of(BusMessage message, Arena *arena)
+{
+    BusOut out;
+    message.subject = STR("ntf.request.normal.acme");
+    assert_true(dead_letter_pack(
+        &message, &(DeadLetterSpec){.stage = "renderer", .reason = "a reason"}, arena, &out));
+    return arena_cstr(arena, out.event_id);
+}
+
+static void an_event_that_was_stored_twice_has_one_letter(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    BusMessage first = {.stream = "REQUEST_NORMAL", .event_id = STR("one"), .sequence = 7};
+    BusMessage again = first, next = first;
+    again.sequence = 8;
+    next.event_id = STR("two");
+    assert_string_equal(letter_id_of(first, arena), letter_id_of(again, arena));
+    assert_string_not_equal(letter_id_of(first, arena), letter_id_of(next, arena));
+    next.stream = "REQUEST_HIGH";
+    next.event_id = first.event_id;
+    assert_string_not_equal(letter_id_of(first, arena), letter_id_of(next, arena));
+    arena_free(arena);
+}
+
+static void where_ids_are_not_ours_each_message_has_its_letter(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    BusMessage first = {.stream = "EVENTS", .event_id = STR("chosen"), .sequence = 7};
+    BusMessage next = first, copy = first;
+    next.sequence = 8;
+    copy.sequence = 9;
+    copy.original = 7;
+    assert_string_not_equal(letter_id_of(first, arena), letter_id_of(next, arena));
+    assert_string_equal(letter_id_of(first, arena), letter_id_of(copy, arena));
+    BusMessage nameless = {.stream = "REQUEST_NORMAL", .sequence = 7};
+    BusMessage other = {.stream = "REQUEST_NORMAL", .sequence = 8};
+    assert_string_not_equal(letter_id_of(nameless, arena), letter_id_of(other, arena));
+    BusMessage named = {.stream = "REQUEST_NORMAL", .event_id = STR("7"), .sequence = 8};
+    assert_string_not_equal(letter_id_of(nameless, arena), letter_id_of(named, arena));
+    arena_free(arena);
+}
+
 static Str reason_of(const char *reason, Str kept, Arena *arena)
 {
     BusMessage message = {
@@ -310,6 +354,8 @@ static void the_reason_of_a_sealed_event_quotes_no_address(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_event_that_was_stored_twice_has_one_letter),
+        cmocka_unit_test(where_ids_are_not_ours_each_message_has_its_letter),
         cmocka_unit_test(a_letter_is_the_same_for_a_stage_and_another_for_each_stage),
         cmocka_unit_test(a_callback_s_tenant_is_not_in_its_subject),
         cmocka_unit_test(the_notification_is_read_from_every_stream_that_has_one),

@@ -190,7 +190,6 @@ static void the_headers_are_read(void **state)
                      .payload = STR("p"),
                      .headers = sent,
                      .header_count = 2}));
-    bus_flush(rig.bus);
     WAIT(&rig, held.count == 1);
     assert_true(asked_headers(held.at[0], arena, 3, &headers, &count));
     assert_int_equal(count, 3);
