@@ -27,6 +27,7 @@ enum {
     AHEAD_POOL_MS = 1000, // until the database is ready
     DROP_ROWS = 1000,
     KEEP_SIZE = RETENTION_SPAN_SIZE + 2,
+    AFTER_REST_MS = 5, // what is read at the end of a rest belongs to the same flush
 };
 
 static const int64_t month_max_us = INT64_C(31) * 86400 * 1000000;
@@ -312,11 +313,12 @@ static void open_projector(Archiver *archiver, const ArchiverOptions *options)
         .database_url = service_database_url(archiver->service),
         .pool = service_pool(archiver->service),
         .flush_max = (size_t)options->flush_max,
-        .flush_ms = (int)options->flush_ms,
+        .flush_ms = (int)options->flush_ms + AFTER_REST_MS,
         .remedy = "stentor rebuild history --carry-older",
     };
     archiver->projector =
         projector_new(service_bus(archiver->service), &projector, &handlers, archiver);
+    bus_rest(service_bus(archiver->service), (int)options->flush_ms);
 }
 
 static bool parse_kept(const char *name, const char *text, int64_t *ret_us, Error *err)

@@ -319,13 +319,6 @@ static void turn(Bus *bus)
     }
 }
 
-static void on_loop_prepare(uv_prepare_t *prepare)
-{
-    Bus *bus = prepare->data;
-    turn(bus);
-    link_write(bus->link); // the loop may sleep next
-}
-
 // Nothing waits for an answer, a verdict or a time that counts in ticks.
 static bool is_still(const Bus *bus)
 {
@@ -335,6 +328,16 @@ static bool is_still(const Bus *bus)
         holds = bus->endpoints[i] != NULL && bus->endpoints[i]->holds;
     }
     return !holds && !bus->closing && link_connected(bus->link);
+}
+
+static void on_loop_prepare(uv_prepare_t *prepare)
+{
+    Bus *bus = prepare->data;
+    turn(bus);
+    if (bus->rest_ms > 0) {
+        link_rest(bus->link, is_still(bus) ? bus->rest_ms : 0);
+    }
+    link_write(bus->link); // the loop may sleep next
 }
 
 static void tick(Bus *bus)
@@ -453,6 +456,14 @@ Bus *bus_open(uv_loop_t *loop, const BusOptions *options, Error *err)
 void bus_release(Bus *bus)
 {
     link_release(bus->link);
+}
+
+void bus_rest(Bus *bus, int rest_ms)
+{
+    bus->rest_ms = rest_ms;
+    if (rest_ms == 0) {
+        link_rest(bus->link, 0);
+    }
 }
 
 bool bus_connected(const Bus *bus)

@@ -39,6 +39,9 @@ typedef struct BusClock {
     int64_t asked_ns, heard_ns;
 } BusClock;
 bool bus_server_clock(const Bus *bus, BusClock *ret);
+// While nothing is awaited here, what arrives may wait for so long, to be read together. For a
+// process whose readers fold for later, and whose workers bear to begin late. 0: at once.
+void bus_rest(Bus *bus, int rest_ms);
 // Fails what is pending with ERROR_CANCELLED, flushes, closes; then on_closed. Stop workers and
 // readers before.
 void bus_close(Bus *bus, void (*on_closed)(void *ctx), void *ctx);

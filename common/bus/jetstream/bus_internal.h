@@ -125,8 +125,9 @@ struct Bus {
     uv_prepare_t prepare;
     uv_idle_t idle; // active while there is more to do at once: the loop does not sleep
     uv_timer_t tick;
-    bool rests; // ticks are BUS_REST_TICKS apart
-    int still;  // ticks since something was under way
+    bool rests;  // ticks are BUS_REST_TICKS apart
+    int still;   // ticks since something was under way
+    int rest_ms; // what arrives may wait so long; 0: not at all
     Endpoint *endpoints[BUS_ENDPOINTS_MAX];
     unsigned endpoint_generation; // tells a slot's owners apart
     struct {

@@ -463,12 +463,14 @@ static void open_handles(Link *link)
         abort(); // no file descriptors at start: nothing could work
     }
     uv_timer_init(link->loop, &link->retry);
+    uv_timer_init(link->loop, &link->rest);
     uv_prepare_init(link->loop, &link->prepare);
     uv_prepare_start(&link->prepare, on_loop_prepare);
     link->async.data = link;
     link->retry.data = link;
+    link->rest.data = link;
     link->prepare.data = link;
-    link->open_handles = 3;
+    link->open_handles = 4;
 }
 
 Link *link_open(
@@ -596,6 +598,14 @@ static natsStatus next_answer(Link *link, const char *reply, natsMsg **ret)
     return s;
 }
 
+void link_rest(Link *link, int rest_ms)
+{
+    link->rest_ms = rest_ms;
+    if (rest_ms == 0 && link->wire != NULL) {
+        wire_wake(link->wire);
+    }
+}
+
 bool link_ask_now(Link *link, const char *subject, Str payload, int timeout_ms, natsMsg **ret_reply)
 {
     char reply[LINK_INBOX_SIZE + LINK_PORT_SIZE];
@@ -673,6 +683,7 @@ static void end_close(Link *link)
     drop_wire(link);
     uv_close((uv_handle_t *)&link->async, on_handle_closed);
     uv_close((uv_handle_t *)&link->retry, on_handle_closed);
+    uv_close((uv_handle_t *)&link->rest, on_handle_closed);
     uv_close((uv_handle_t *)&link->prepare, on_handle_closed);
 }
 
@@ -710,6 +721,7 @@ void link_close(Link *link, void (*on_closed)(void *ctx), void *ctx)
     link->on_closed = on_closed;
     link->closed_ctx = ctx;
     uv_timer_stop(&link->retry);
+    link_rest(link, 0);
     if (!link->working) {
         begin_close(link);
     }

@@ -26,6 +26,7 @@ typedef struct Wire {
     uv_poll_t poll;
     bool polled;           // the handle is the loop's
     bool polled_for_room;  // the socket took less than all
+    bool rests;            // it is not read before link->rest fires
     bool closed;           // by nats.c, and so is the socket
     atomic_bool unwritten; // nats.c has something for the socket
     bool tls, tls_known;
@@ -51,6 +52,8 @@ struct Link {
     uv_async_t async;     // what another thread wrote, or link_ask_now received
     uv_prepare_t prepare; // writes
     uv_timer_t retry;
+    uv_timer_t rest;
+    int rest_ms; // 0: what arrives is read at once
     uv_work_t work;
     bool working;     // the worker thread connects or waits
     Wire *wire;       // NULL: none, or it is being made
@@ -100,6 +103,7 @@ struct Link {
 Wire *wire_new(Link *link);
 natsStatus wire_set_event_loop(Wire *wire, natsOptions *options);
 bool wire_begin(Wire *wire); // on the loop, once it is connected
+void wire_wake(Wire *wire);  // it rests no more
 void wire_write(Wire *wire); // what is unwritten, as far as the socket takes it
 bool wire_takes(Wire *wire); // there is room for one more publish
 // For at most `timeout_ms`, until something was read or written.

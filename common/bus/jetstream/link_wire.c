@@ -17,6 +17,7 @@ enum {
     SUSPECT_MS = 500, // it looks dead for so long, with turns of the loop between
     READ_ROUNDS_MAX = 64,
     READ_AGAIN_BYTES = 32 * 1024, // half of what one read may bring
+    REST_BYTES_MAX = 32 * 1024,   // more than that is a flood, which is read as it comes
     CUT_READS_MAX = 1024,
     TLS_HEADER = 5, // type, version, length
     TLS_UNWRITTEN_MAX = 64 * 1024,
@@ -126,10 +127,12 @@ static bool has_whole_record(Wire *wire, bool ended)
 }
 
 // What has ended is read to its end: libuv does not poll a socket with an error again.
-static void read_all(Wire *wire, bool ended)
+// Returns how many bytes came.
+static size_t read_all(Wire *wire, bool ended)
 {
     Link *link = wire->link;
     bool more = true;
+    size_t all = 0;
     wire->heard_ms = (int64_t)uv_now(link->loop);
     for (int i = 0; i < READ_ROUNDS_MAX && more && !wire->closed; i++) {
         size_t bytes = 0;
@@ -138,7 +141,9 @@ static void read_all(Wire *wire, bool ended)
             bytes = link_hand_on(link);
         }
         more = ended || bytes >= READ_AGAIN_BYTES;
+        all += bytes;
     }
+    return all;
 }
 
 // ---- writing, and the loop's events ----
@@ -164,13 +169,37 @@ static void poll_for(Wire *wire, bool room)
         abort(); // only for a handle that closes
     }
     wire->polled_for_room = room;
+    wire->rests = false;
     wire->taken_ms = (int64_t)uv_now(wire->link->loop);
+}
+
+static void on_rest_over(uv_timer_t *timer)
+{
+    const Link *link = timer->data;
+    if (link->wire != NULL) {
+        wire_wake(link->wire);
+    }
+}
+
+// The end of the connection is noticed all the same.
+static void rest(Wire *wire)
+{
+    wire->rests = uv_poll_start(&wire->poll, UV_DISCONNECT, on_poll_ready) == 0;
+    uv_timer_start(&wire->link->rest, on_rest_over, (uint64_t)wire->link->rest_ms, 0);
+}
+
+void wire_wake(Wire *wire)
+{
+    if (wire->rests && !wire->closed) {
+        poll_for(wire, wire->polled_for_room);
+    }
 }
 
 static void on_poll_ready(uv_poll_t *poll, int status, int events)
 {
     Wire *wire = poll->data;
     Link *link = wire->link;
+    size_t bytes = 0;
     if (events & UV_WRITABLE) {
         write_some(wire);
         if (!wire->closed && !atomic_load(&wire->unwritten)) {
@@ -178,10 +207,13 @@ static void on_poll_ready(uv_poll_t *poll, int status, int events)
         }
     }
     if (!wire->closed && (status != 0 || events & (UV_READABLE | UV_DISCONNECT))) {
-        read_all(wire, status != 0 || events & UV_DISCONNECT);
+        bytes = read_all(wire, status != 0 || events & UV_DISCONNECT);
     }
     if (!wire->closed && status != 0) {
         poll_for(wire, wire->polled_for_room);
+    } else if (
+        !wire->closed && link->rest_ms > 0 && !wire->polled_for_room && bytes < REST_BYTES_MAX) {
+        rest(wire);
     }
     link_on_read(link);
 }

@@ -3,7 +3,7 @@
 #include "common/bus/jetstream/link.h"
 #include "tests/unit/common/bus/bus_tools.h"
 
-enum { STAYS_MS = 200, LIMIT_MS = 3000, TRIES = 5 };
+enum { STAYS_MS = 200, LIMIT_MS = 3000, TRIES = 5, REST_MS = 400 };
 
 static Rig rig;
 
@@ -110,6 +110,55 @@ static void a_link_that_asks_nothing_leaves_at_once(void **state)
     assert_true(shortest < STAYS_MS);
 }
 
+// ---- a link that rests ----
+
+static void publish_one(natsConnection *nc, const Link *link)
+{
+    char subject[160];
+    snprintf(subject, sizeof subject, "%s.w0.delivery", link_inbox(link));
+    assert_int_equal(natsConnection_PublishString(nc, subject, "event"), NATS_OK);
+    assert_int_equal(natsConnection_Flush(nc), NATS_OK);
+}
+
+static void a_link_that_rests_reads_what_came_meanwhile_together(void **state)
+{
+    (void)state;
+    static const LinkHandlers handlers = {.on_message = count_message, .on_state = ignore_state};
+    const char *url = getenv("STENTOR_TEST_NATS_URL");
+    LinkOptions options = {.url = url, .name = "test", .inbox_prefix = "_INBOX.stentor-test"};
+    natsConnection *nc = NULL;
+    size_t received = 0;
+    Link *link = link_open(&rig.loop, &options, &handlers, &received);
+    WAIT(&rig, link_connected(link));
+    link_port(link, "w0");
+    assert_int_equal(natsConnection_ConnectTo(&nc, url), NATS_OK);
+    while (received == 0) { // until the server knows the subscription
+        publish_one(nc, link);
+        pass_ms(&rig, 50);
+    }
+    received = 0;
+    link_rest(link, REST_MS);
+    publish_one(nc, link);
+    WAIT(&rig, received == 1); // a socket that does not rest yet
+    uint64_t since_ns = uv_hrtime();
+    publish_one(nc, link);
+    publish_one(nc, link);
+    WAIT(&rig, received > 1);
+    assert_int_equal(received, 3);
+    assert_true(uv_hrtime() - since_ns >= REST_MS / 2 * UINT64_C(1000000));
+    // Rests again, for so long that the test would fail.
+    link_rest(link, 60 * 1000);
+    publish_one(nc, link);
+    WAIT(&rig, received == 4);
+    publish_one(nc, link);
+    link_rest(link, 0);
+    WAIT(&rig, received == 5);
+    natsConnection_Destroy(nc);
+    rig.done = false;
+    link_close(link, on_rig_done, &rig);
+    WAIT_FLAG(&rig, rig.done);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +166,8 @@ int main(void)
             a_link_that_asks_at_its_close_leaves_when_it_is_quiet, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(
             a_link_that_asks_nothing_leaves_at_once, open_rig, close_rig),
+        cmocka_unit_test_setup_teardown(
+            a_link_that_rests_reads_what_came_meanwhile_together, open_rig, close_rig),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
