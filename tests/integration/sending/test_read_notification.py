@@ -264,6 +264,23 @@ def test_those_asked_at_once_are_read_together_and_each_gets_its_own(pipeline):
     assert [same(answer) for answer in at_once()] == 2 * [same(answer) for answer in late]
 
 
+def test_a_failures_reason_holds_no_value_of_the_variables(pipeline):
+    """What a helper refuses may be personal: it stands in no status, dead letter or log, though the line does."""
+    (pipeline.folder / "priced.txt").write_text("It costs\n{{currency n code}} on {{date at zone=zone}}.\n")
+    pipeline.cli("template", "put", "priced", "--subject", "A price", "--text", pipeline.folder / "priced.txt")
+    secrets = ("Mallory-5", "Eve/Street-7")
+    for code, zone, helper in ((secrets[0], "UTC", "currency"), ("EUR", secrets[1], "date")):
+        body = {"to": "alice@example.com", "template": "priced", "variables": {"n": 5, "at": 0, "code": code, "zone": zone}}
+        place = wait_until(lambda body=body: _post(pipeline, body)[1], 20, "the template")
+        shown = _shown(pipeline, place, "failed")
+        assert shown["reason_code"] == "render_failed" and f"line 2, column {1 if helper == 'currency' else 24}: '{helper}': " in shown["reason"], shown
+        answers = json.dumps([_get(pipeline, f"{place}/{what}") for what in ("timeline", "why")] + [shown, _get(pipeline, "/v1/dead-letters")])
+        assert not any(secret in answers for secret in secrets), answers
+    for log in (pipeline.folder / "services").rglob("*.log"):
+        said = log.read_text(errors="replace")
+        assert not any(secret in said for secret in secrets), log
+
+
 def test_what_is_archived_is_404_with_the_units_name_and_late_events_count(pipeline):
     """History by class and period: a removed unit is named, and what came after a period was sealed is merged as history's readers do."""
     place = _post(pipeline, _mail(correlation_id="late"))[1]
