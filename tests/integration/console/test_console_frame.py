@@ -2,6 +2,7 @@
 """The console's frame in a real browser: who is signed in and as what, tenants, screens, the display, what its pages may do; and Live."""
 import gzip
 import http.client
+import json
 import urllib.request
 
 import pytest
@@ -60,6 +61,27 @@ def test_someone_who_is_not_signed_in_learns_how_to(pipeline):
         stranger.find("pre", "stentor console login")
         assert not stranger.all("nav")
         stranger.sound()
+
+
+def test_a_link_asks_before_it_signs_in_and_leads_to_its_screen(pipeline):
+    """Its page can run no script; over plain HTTP."""
+    need()
+    with Console(pipeline) as browser:
+        for name, present in ((HOSTILE[:40], None), ("other", HOSTILE[:40])):
+            url = json.loads(pipeline.cli("console", "login", "--json", "--name", name, tenant=""))["url"]
+            browser.open(f"{url}#/find?tenant={TENANT}")
+            browser.find("h1", "Sign in?")
+            said = browser.find("main").text
+            assert f"signs you in as {name}," in said
+            assert (f"You are signed in here as {present}." in said) == (present is not None)
+            browser.sound()
+            browser.press("TAB")
+            assert browser.focused().text == "Sign in"
+            browser.press("ENTER")
+            browser.find("h1", "Find")
+            assert browser.run("return document.querySelector('#tenant').value") == TENANT
+            assert browser.run("return location.pathname") == "/console/"
+            assert browser.texts("header bdi") == [name]
 
 
 def test_the_person_sees_the_screens_of_its_role_in_its_tenant(pipeline):
