@@ -49,7 +49,7 @@ function Difference({ of }) {
   return html`<section class="panel"><h3>${number(of.count)} differ so from ${of.version}; for example <${Link} to="find" parts=${[of.notification_id]}>${of.notification_id}</></h3>
     ${of.parts.map((part) => html`<h4 key=${part.part}>${part.part}</h4><pre class="diff" tabindex="0" dir="auto" aria-label=${`Difference of ${part.part}`}>${part.lines.map((line, index) => html`
       <span key=${index} class=${MEANS[line.op]}>${line.op === "@" ? line.text : `${line.op} ${line.text}`}\n</span>`)}</pre>`)}
-    ${of.cut && html`<p class="quiet">More lines differ than are shown.</p>`}</section>`;
+    ${of.cut && html`<p class="quiet">${of.lines_left_out > 0 ? `${number(of.lines_left_out)} more lines are not shown.` : "Long lines are cut."}</p>`}</section>`;
 }
 
 function Result({ of }) {
