@@ -281,6 +281,39 @@ def test_a_failures_reason_holds_no_value_of_the_variables(pipeline):
         assert not any(secret in said for secret in secrets), log
 
 
+def test_those_asked_together_fail_together_and_none_waits_twice(pipeline):
+    """Two questions wait in Postgres and are ended there: each of them, and all that wait behind them, get 503 with Retry-After at once."""
+    place = _post(pipeline, _mail(correlation_id="fails"))[1]
+    _shown(pipeline, place, "sent")
+    ours = "FROM pg_stat_activity WHERE usename = 'stentor_gateway' AND wait_event_type = 'Lock'"
+
+    def ask(_):
+        connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=60)
+        connection.request("GET", place, headers={"Authorization": f"Bearer {pipeline.key}"})
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("Retry-After"), json.loads(answer.read()).get("type")
+    blocker = pipeline.postgres.connect("postgres", "stentor")
+    with blocker.cursor() as cursor, concurrent.futures.ThreadPoolExecutor(80) as pool:
+        cursor.execute("BEGIN; LOCK TABLE archiver.notifications_record IN ACCESS EXCLUSIVE MODE")
+        asked = [pool.submit(ask, n) for n in range(80)]  # more than two questions take
+        wait_until(lambda: pipeline.postgres.query(f"SELECT count(*) {ours}")[0][0] == 2, 20, "two questions in Postgres")
+        time.sleep(1)
+        assert not any(answer.done() for answer in asked)
+        began = time.monotonic()
+        pipeline.postgres.query(f"SELECT pg_terminate_backend(pid) {ours}")
+        answers = [answer.result(60) for answer in asked]
+        took = time.monotonic() - began
+        left = pipeline.postgres.query(f"SELECT count(*) {ours}")[0][0]
+        cursor.execute("ROLLBACK")
+    blocker.close()
+    assert {(status, kind) for status, _, kind in answers} == {(503, "urn:stentor:problem:unavailable")}, answers
+    assert all(int(after) >= 1 for _, after, _ in answers)
+    assert took < 5 and left == 0, "asked again, they would wait for the lock, or for a statement's ten seconds"
+    wait_until(lambda: ask(0)[0] == 200, 20, "a connection")
+    with concurrent.futures.ThreadPoolExecutor(80) as pool:
+        assert {status for status, _, _ in pool.map(ask, range(80))} == {200}, "nothing is left in the queue"
+
+
 def test_what_is_archived_is_404_with_the_units_name_and_late_events_count(pipeline):
     """History by class and period: a removed unit is named, and what came after a period was sealed is merged as history's readers do."""
     place = _post(pipeline, _mail(correlation_id="late"))[1]
