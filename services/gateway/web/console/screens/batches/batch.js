@@ -51,14 +51,19 @@ const NOTIFICATIONS = [
   { name: "Reason", wide: true, show: (row) => row.reason ?? row.reason_code ?? "" },
 ];
 
+// What an empty list waits for, as the API says it.
+const WAITS = {
+  start: "There is none yet: the batch waits for its start.", scheduled_for: "There is none yet: the batch waits for its time.",
+  acceptance: "There is none yet: its first members are being accepted.", resume: "There is none yet: the batch is paused.",
+  index: "There is none here yet: the search index is behind.", null: "It has no notification, and none comes." };
+
 function Notifications({ id, status, choose, there }) {
   const list = usePages(there ? at`/v1/batches/${id}/notifications` : undefined, { status });
-  const none = list.problem?.status === 404; // as long as the index has none of it
   return html`<section aria-labelledby="made"><h2 id="made">Notifications</h2>
     <div class="filters"><${Field} label="Status" value=${status} choices=${STATUSES} set=${choose} />
       <div><button type="button" onClick=${list.again} disabled=${!there}>Look again</button></div></div>
-    <${Table} label="Notifications of the batch" columns=${NOTIFICATIONS} list=${none ? { rows: [] } : list} id=${(row) => row.id} open=${(row) => go("find", [row.id])}
-      empty=${there && !none ? "None is like this." : "There is no notification of it yet."} />
+    <${Table} label="Notifications of the batch" columns=${NOTIFICATIONS} list=${list} id=${(row) => row.id} open=${(row) => go("find", [row.id])}
+      empty=${!there ? "There is no notification of it yet." : WAITS[list.about?.waits_for] ?? "None is like this."} />
   </section>`;
 }
 
