@@ -3,6 +3,7 @@
 import gzip
 import http.client
 import json
+import re
 import urllib.request
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.harness.browser import need
 from tests.harness.browser.console import HOSTILE, REFUSED, Console
 from tests.harness.pipeline import TENANT
+from tests.harness.processes import HOME
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +121,28 @@ def test_a_session_that_ends_meanwhile_leads_to_the_sign_in(pipeline):
         assert pipeline.run_cli("console", "revoke", session, tenant="").returncode == 0
         browser.run("location.reload()")
         browser.find("pre", "stentor console login")
+
+
+def test_at_700_pixels_the_screens_stand_in_one_row(pipeline):
+    need()
+    with Console(pipeline, (700, 900)) as narrow:
+        narrow.sign_in("--name", "nora").tenant(TENANT)
+        for place, heading in (("#/find", "Find"), ("#/dead", "Dead letters")):
+            narrow.go(place, heading)
+            tops = narrow.run("return [...document.querySelectorAll('nav a')].map((each) => each.offsetTop)")
+            assert len(tops) == 7 and len(set(tops)) == 1, tops
+            assert narrow.run("const nav = document.querySelector('nav'); return nav.scrollWidth <= nav.clientWidth"), "all are seen"
+            narrow.sound()
+
+
+def test_every_reason_code_has_words():
+    """Of those that `why` has a sentence for, and of a suppression list; a code without words is shown as it is."""
+    words = (HOME / "services/gateway/web/console/words.js").read_text()
+    known = set(re.findall(r"(\w+): \"", words[words.index("const REASONS"):words.index("};")]))
+    summary = (HOME / "services/gateway/why/why_summary.c").read_text()
+    codes = set(re.findall(r'^    \{"([a-z_]+)", "', summary, re.M))
+    reasons = re.search(r"SuppressionReason: \{enum: \[(.*?)\]", (HOME / "services/gateway/openapi/suppressions.yaml").read_text()).group(1).split(", ")
+    assert len(codes) > 25 and codes | set(reasons) <= known, (codes | set(reasons)) - known
 
 
 def test_keys_alone_reach_every_screen(console):

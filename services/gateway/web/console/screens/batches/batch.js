@@ -5,8 +5,9 @@ import { at } from "../../api.js";
 import { html, useEffect, useState } from "../../html.js";
 import { Field } from "../../parts/forms.js";
 import { Answer, Empty, Warning } from "../../parts/notices.js";
-import { age, Facts, Json, number, percent, Pill, When } from "../../parts/show.js";
+import { age, Facts, Json, number, percent, Pill, Reason, When } from "../../parts/show.js";
 import { Table } from "../../parts/table.js";
+import { Who } from "../../parts/who.js";
 import { go, Link, refine } from "../../router.js";
 import { useAnswer, usePages } from "../../use.js";
 import { Commands } from "./commands.js";
@@ -48,7 +49,7 @@ const NOTIFICATIONS = [
   { name: "Accepted", show: (row) => html`<${When} at=${row.created_at} short />` },
   { name: "Status", show: (row) => (row.status ? html`<${Pill} state=${row.status} />` : html`<span class="quiet">not in history</span>`) },
   { name: "Notification", show: (row) => html`<span class="mono">${row.id}</span>` },
-  { name: "Reason", wide: true, show: (row) => row.reason ?? row.reason_code ?? "" },
+  { name: "Reason", wide: true, show: (row) => html`<${Reason} of=${row.reason_code} /> ${row.reason}` },
 ];
 
 // What an empty list waits for, as the API says it.
@@ -73,7 +74,7 @@ function About({ of }) {
     Channel: of.channel, Category: of.category, Priority: of.priority, Locale: of.locale,
     Pace: of.rate_per_second > 0 ? `${number(of.rate_per_second)} a second` : "no limit", "Broken lines": number(of.broken_lines),
     "Checkpoint": `chunk ${number(of.checkpoint.chunk)} of ${number(of.checkpoint.chunks)}`, Consent: of.consent?.source,
-    Made: html`<${When} at=${of.created_at} /> by <span class="mono">${of.created_by}</span>`, "Scheduled for": of.scheduled_for && html`<${When} at=${of.scheduled_for} />`,
+    Made: html`<${When} at=${of.created_at} /> by <${Who} of=${of.created_by} />`, "Scheduled for": of.scheduled_for && html`<${When} at=${of.scheduled_for} />`,
     Started: of.started_at && html`<${When} at=${of.started_at} />`, Ended: of.ended_at && html`<${When} at=${of.ended_at} />` }} />
     ${of.recipient_query !== undefined && html`<h3>Whom its query chooses</h3><${Json} of=${of.recipient_query} />`}`;
 }

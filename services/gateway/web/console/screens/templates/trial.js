@@ -7,6 +7,7 @@ import { Field } from "../../parts/forms.js";
 import { Answer, Empty, Good, Trouble } from "../../parts/notices.js";
 import { age, Facts, number, Pill, When } from "../../parts/show.js";
 import { Table } from "../../parts/table.js";
+import { Who } from "../../parts/who.js";
 import { Link } from "../../router.js";
 import { useAct, useAnswer, usePages } from "../../use.js";
 import { readJson } from "./document.js";
@@ -41,7 +42,7 @@ const JOBS = [
   { name: "State", show: (row) => html`<${Pill} state=${row.state} />` },
   { name: "Days", end: true, show: (row) => row.days },
   { name: "Compared", end: true, show: (row) => number(row.progress?.compared) },
-  { name: "By", show: (row) => row.asked_by },
+  { name: "By", show: (row) => html`<${Who} of=${row.asked_by} />` },
 ];
 const MEANS = { "+": "added", "-": "removed", "@": "quiet", " ": "" };
 
