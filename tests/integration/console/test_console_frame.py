@@ -127,10 +127,10 @@ def test_at_700_pixels_the_screens_stand_in_one_row(pipeline):
     need()
     with Console(pipeline, (700, 900)) as narrow:
         narrow.sign_in("--name", "nora").tenant(TENANT)
-        for place, heading in (("#/find", "Find"), ("#/dead", "Dead letters")):
+        for place, heading in (("#/suppressions", "Suppressions"), ("#/find", "Find"), ("#/dead", "Dead letters")):
             narrow.go(place, heading)
             tops = narrow.run("return [...document.querySelectorAll('nav a')].map((each) => each.offsetTop)")
-            assert len(tops) == 7 and len(set(tops)) == 1, tops
+            assert len(tops) == 8 and len(set(tops)) == 1, tops
             assert narrow.run("const nav = document.querySelector('nav'); return nav.scrollWidth <= nav.clientWidth"), "all are seen"
             narrow.sound()
 
@@ -142,7 +142,9 @@ def test_every_reason_code_has_words():
     summary = (HOME / "services/gateway/why/why_summary.c").read_text()
     codes = set(re.findall(r'^    \{"([a-z_]+)", "', summary, re.M))
     reasons = re.search(r"SuppressionReason: \{enum: \[(.*?)\]", (HOME / "services/gateway/openapi/suppressions.yaml").read_text()).group(1).split(", ")
+    listed = json.loads(re.search(r"SUPPRESSION_REASONS = (\[.*?\]);", words).group(1))
     assert len(codes) > 25 and codes | set(reasons) <= known, (codes | set(reasons)) - known
+    assert set(listed) == set(reasons)
 
 
 def test_keys_alone_reach_every_screen(console):

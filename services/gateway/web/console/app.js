@@ -16,6 +16,7 @@ const SCREENS = [
   { id: "dead", title: "Dead letters", scope: "dead:read", load: () => import("./screens/dead.js") },
   { id: "templates", title: "Templates", scope: "templates:read", load: () => import("./screens/templates.js") },
   { id: "recipients", title: "Recipients", scope: "recipients:read", load: () => import("./screens/recipients.js") },
+  { id: "suppressions", title: "Suppressions", scope: "suppressions:read", load: () => import("./screens/suppressions.js") },
   { id: "batches", title: "Batches", scope: "batches:read", load: () => import("./screens/batches.js") },
   { id: "health", title: "Health", scope: "ops:read", load: () => import("./screens/health.js") },
 ];

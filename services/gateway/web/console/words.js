@@ -19,3 +19,5 @@ const REASONS = {
   vendor_suppressed: "on the vendor's list", quiet_hours: "quiet hours",
 };
 export const wordsOf = (code) => (Object.hasOwn(REASONS, code) ? REASONS[code] : undefined);
+// Of the entries of a suppression list (SuppressionReason).
+export const SUPPRESSION_REASONS = ["manual", "opt_out", "hard_bounce", "complaint", "invalid_address", "compliance", "rate_limit", "unreadable"];
