@@ -208,7 +208,14 @@ static bool call_helper(Render *render, const Operand *operand, Value *ret, Erro
             return false;
         }
     }
-    HelperArgs args = {params, call->param_count, call->names, values, call->pair_count};
+    HelperArgs args = {
+        .params = params,
+        .count = call->param_count,
+        .names = call->names,
+        .named = values,
+        .named_count = call->pair_count,
+        .first_is_written = call->param_count > 0 && call->params[0].kind == OPERAND_LITERAL,
+    };
     HelperRun *run = helper_run(render);
     buf_clear(run->work);
     bool ok = helper_apply(call->helper, run, &args, ret, err);

@@ -143,11 +143,9 @@ bool format_make_key(Key *key, char kind, Str locale, Str a, Str b, Str c)
     return true;
 }
 
-bool format_fail(Error *err, const char *what, Str text, UErrorCode status)
+bool format_fail(Error *err, const char *what, UErrorCode status)
 {
-    return error_set(
-        err, ERROR_PERMANENT, "%s '" STR_FMT "' cannot be used (%s)", what,
-        STR_ARG(str_slice(text, 0, 60)), u_errorName(status));
+    return error_set(err, ERROR_PERMANENT, "the %s cannot be used (%s)", what, u_errorName(status));
 }
 
 // ---- dates ----
@@ -203,7 +201,7 @@ static bool plan_skeleton(const char *locale, Str skeleton, DatePlan *plan, Erro
     }
     udatpg_close(generator);
     if (U_FAILURE(status) || plan->pattern_len <= 0) {
-        return format_fail(err, "skeleton", skeleton, status);
+        return format_fail(err, "date style's skeleton", status);
     }
     plan->date = UDAT_PATTERN;
     plan->time = UDAT_PATTERN;
@@ -227,9 +225,7 @@ static bool plan_date(const char *locale, const DateFormat *format, DatePlan *pl
     *plan = (DatePlan){.date = UDAT_MEDIUM, .time = UDAT_NONE};
     Str skeleton = STR("skeleton:");
     if (format->time.len > 0 && !date_style(format->time, &plan->time)) {
-        return error_set(
-            err, ERROR_PERMANENT, "time='" STR_FMT "': expected short, medium, long or full",
-            STR_ARG(str_slice(format->time, 0, 40)));
+        return error_set(err, ERROR_PERMANENT, "time= is short, medium, long or full");
     }
     if (format->style.len == 0 || date_style(format->style, &plan->date)) {
         return true;
@@ -266,8 +262,8 @@ static UDateFormat *open_date(const DateFormat *format, Error *err)
         str_eq(format->style, STR("iso")) ? STR("en-US-POSIX") : format->locale, locale);
     if (!format_zone_exists(wanted)) {
         (void)error_set(
-            err, ERROR_PERMANENT, "time zone '" STR_FMT "' does not exist",
-            STR_ARG(str_slice(wanted, 0, ZONE_MAX)));
+            err, ERROR_PERMANENT,
+            "the time zone does not exist: expected one of IANA, 'Europe/Berlin'");
         return NULL;
     }
     if (!plan_date(locale, format, &plan, err)) {
@@ -276,7 +272,7 @@ static UDateFormat *open_date(const DateFormat *format, Error *err)
     UDateFormat *icu = udat_open(
         plan.time, plan.date, locale, zone, zone_len, plan.pattern, plan.pattern_len, &status);
     if (U_FAILURE(status)) {
-        (void)format_fail(err, "date style", format->style, status);
+        (void)format_fail(err, "date style", status);
         return NULL;
     }
     return icu;
@@ -300,7 +296,7 @@ bool format_date(Formats *formats, const DateFormat *format, double at_ms, Buf *
     UErrorCode status = U_ZERO_ERROR;
     int32_t len = udat_format(icu, at_ms, units, UNITS_MAX, NULL, &status);
     if (U_FAILURE(status)) {
-        return format_fail(err, "date style", format->style, status);
+        return format_fail(err, "date style", status);
     }
     return format_append_units(units, len, out, err);
 }
@@ -322,14 +318,14 @@ bool format_plural(
         icu = uplrules_openForType(
             id, ordinal ? UPLURAL_TYPE_ORDINAL : UPLURAL_TYPE_CARDINAL, &status);
         if (U_FAILURE(status)) {
-            return format_fail(err, "locale", locale, status);
+            return format_fail(err, "locale", status);
         }
         formats_keep(formats, key.view, KIND_PLURAL, icu);
     }
     UChar units[16];
     int32_t len = uplrules_select(icu, number, units, 16, &status);
     if (U_FAILURE(status) || len > 15) {
-        return format_fail(err, "locale", locale, status);
+        return format_fail(err, "locale", status);
     }
     u_UCharsToChars(units, out, len);
     out[len] = '\0';
@@ -354,7 +350,7 @@ static UCaseMap *use_case_map(Formats *formats, Str locale, Error *err)
     format_locale_id(locale, id);
     icu = ucasemap_open(id, 0, &status);
     if (U_FAILURE(status)) {
-        (void)format_fail(err, "locale", locale, status);
+        (void)format_fail(err, "locale", status);
         return NULL;
     }
     formats_keep(formats, key.view, KIND_CASE, icu);
@@ -377,7 +373,7 @@ bool format_case(Formats *formats, Str locale, bool upper, Str text, Buf *out, E
     int32_t len =
         map(icu, out->ptr + out->len, (int32_t)room, text.ptr, (int32_t)text.len, &status);
     if (U_FAILURE(status)) {
-        return format_fail(err, "text", STR("..."), status);
+        return format_fail(err, "text", status);
     }
     out->len += (size_t)len;
     return true;

@@ -33,7 +33,8 @@ void *formats_find(const Formats *formats, Str key);
 // them from its variables only slows itself down.
 void formats_keep(Formats *formats, Str key, FormatKind kind, void *icu);
 bool format_append_units(const UChar *units, int32_t len, Buf *out, Error *err);
-bool format_fail(Error *err, const char *what, Str text, UErrorCode status);
+// Law: a message names the argument, never its value, which may come from the variables.
+bool format_fail(Error *err, const char *what, UErrorCode status);
 // "fa-AF" and "fa_AF" as ICU's "fa_AF"; what is no locale becomes the root.
 void format_locale_id(Str locale, char out[LOCALE_SIZE]);
 bool format_make_key(Key *key, char kind, Str locale, Str a, Str b, Str c);

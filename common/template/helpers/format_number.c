@@ -87,7 +87,7 @@ static UNumberFormat *open_number(const NumberFormat *format, Error *err)
         bool is_pattern = str_find(format->style, '0') >= 0 || str_find(format->style, '#') >= 0;
         pattern_len = is_pattern ? format_to_units(format->style, pattern, FORMAT_PATTERN_MAX) : -1;
         if (pattern_len < 0) {
-            (void)format_fail(err, "number style", format->style, U_ILLEGAL_ARGUMENT_ERROR);
+            (void)format_fail(err, "number style", U_ILLEGAL_ARGUMENT_ERROR);
             return NULL;
         }
     }
@@ -99,7 +99,7 @@ static UNumberFormat *open_number(const NumberFormat *format, Error *err)
     }
     if (U_FAILURE(status)) {
         unum_close(icu);
-        (void)format_fail(err, "number style", format->style, status);
+        (void)format_fail(err, "number style", status);
         return NULL;
     }
     int digits = str_eq(format->style, STR("integer")) && format->digits < 0 ? 0 : format->digits;
@@ -115,8 +115,7 @@ static UNumberFormat *use_number(Formats *formats, const NumberFormat *format, E
     char digits = (char)('0' + (format->digits < 0 ? -1 : format->digits));
     if (format->currency.len > 0 && !is_currency(format->currency)) {
         (void)error_set(
-            err, ERROR_PERMANENT, "'" STR_FMT "' is not a currency: expected three capitals, 'EUR'",
-            STR_ARG(str_slice(format->currency, 0, 20)));
+            err, ERROR_PERMANENT, "the currency is none: expected three capitals, 'EUR'");
         return NULL;
     }
     if (format->style.len >= FORMAT_PATTERN_MAX ||
@@ -143,7 +142,7 @@ bool format_number(Formats *formats, const NumberFormat *format, Str decimal, Bu
     int32_t len =
         unum_formatDecimal(icu, decimal.ptr, (int32_t)decimal.len, units, UNITS_MAX, NULL, &status);
     if (U_FAILURE(status)) {
-        return format_fail(err, "number", decimal, status);
+        return format_fail(err, "number", status);
     }
     return format_append_units(units, len, out, err);
 }

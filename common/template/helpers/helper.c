@@ -102,9 +102,16 @@ static bool apply_asset(HelperRun *run, const HelperArgs *args, Value *ret, Erro
     if (run->assets == NULL) {
         return error_set(err, ERROR_PERMANENT, "there are no assets here");
     }
-    return helper_text_of(run, &args->params[0], &name, err) &&
-           run->assets->find(run->assets->ctx, name, run->work, err) &&
-           helper_give_text(run, ret, err);
+    if (!helper_text_of(run, &args->params[0], &name, err)) {
+        return false;
+    }
+    if (!run->assets->find(run->assets->ctx, name, run->work, err)) {
+        return !args->first_is_written &&
+               error_set(
+                   err, err->kind,
+                   "the asset that the argument names is not there, or assets have no address");
+    }
+    return helper_give_text(run, ret, err);
 }
 
 // ---- numbers ----

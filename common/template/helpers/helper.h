@@ -32,9 +32,11 @@ typedef struct HelperArgs {
     const Str *names;
     const Value *named;
     size_t named_count;
+    bool first_is_written; // the first argument stands in the template itself
 } HelperArgs;
 
-// ERROR_PERMANENT without place and without the helper's name.
+// ERROR_PERMANENT without place and without the helper's name. Law: what the variables gave is not
+// in it: the text reaches STATUS, history and logs.
 typedef bool (*HelperFunction)(HelperRun *run, const HelperArgs *args, Value *ret, Error *err);
 
 typedef struct Helper {

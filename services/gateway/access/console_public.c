@@ -3,33 +3,15 @@
 
 #include "services/gateway/access/console_answer.h"
 #include "services/gateway/access/console_enter.h"
+#include "services/gateway/access/console_link.h"
 #include "services/gateway/access/oidc/oidc_public.h"
 
 typedef struct ConsoleRoute {
     const char *path, *method;
     void (*handle)(const ConsolePublic *console, HttpRequest *http);
+    size_t body_max;
     bool says; // what anyone may know, whatever is away
 } ConsoleRoute;
-
-// ---- in ----
-
-static void log_in(const ConsolePublic *console, HttpRequest *http)
-{
-    Str token = http_query(http, "token");
-    uint8_t link[SHA256_LEN], hash[SHA256_LEN];
-    if (token.len == 0) {
-        console_refuse(http, 403, "no-link", "ask an operator for a link: 'stentor console login'");
-        return;
-    }
-    session_hash(token, link);
-    Entering *entering = console_enter(console, http, hash);
-    entering->slug = "link-over";
-    entering->over = "the link was used or its ten minutes are over: 'stentor console login' makes "
-                     "a new one";
-    DbTxn *txn = db_txn_new(console->sessions->pool);
-    entering->result = console_add_use(txn, link, hash, entering->id, &console->times);
-    db_txn_submit(txn, console_on_entered, entering);
-}
 
 static void show_ways(const ConsolePublic *console, HttpRequest *http)
 {
@@ -74,25 +56,51 @@ static void log_out(const ConsolePublic *console, HttpRequest *http)
 
 // ---- routes ----
 
+// clang-format off
 static const ConsoleRoute ROUTES[] = {
-    {"/console/login", "GET", log_in, false},           {"/console/oidc", "GET", oidc_begin, false},
-    {"/console/callback", "GET", oidc_callback, false}, {"/console/logout", "POST", log_out, false},
-    {"/console/ways", "GET", show_ways, true},
+    {"/console/login",    "GET",  console_link_show, 0,                     false},
+    {"/console/login",    "POST", console_link_use,  CONSOLE_LINK_BODY_MAX, false},
+    {"/console/oidc",     "GET",  oidc_begin,        0,                     false},
+    {"/console/callback", "GET",  oidc_callback,     0,                     false},
+    {"/console/logout",   "POST", log_out,           0,                     false},
+    {"/console/ways",     "GET",  show_ways,         0,                     true},
 };
+// clang-format on
 
-static const ConsoleRoute *route_of(Str path)
+// Of this path, and of this method where that has one.
+static const ConsoleRoute *route_of(Str path, Str method)
 {
+    const ConsoleRoute *found = NULL;
     for (size_t i = 0; i < sizeof ROUTES / sizeof ROUTES[0]; i++) {
         if (str_eq(path, str_from(ROUTES[i].path))) {
-            return &ROUTES[i];
+            found = &ROUTES[i];
+            if (str_eq(method, str_from(found->method))) {
+                break;
+            }
         }
     }
-    return NULL;
+    return found;
+}
+
+static void refuse_method(HttpRequest *http, Str path)
+{
+    Str methods[2];
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof ROUTES / sizeof ROUTES[0]; i++) {
+        if (str_eq(path, str_from(ROUTES[i].path))) {
+            methods[count++] = str_from(ROUTES[i].method);
+        }
+    }
+    const char *both = arena_printf(
+        http->arena, STR_FMT "%s" STR_FMT, STR_ARG(methods[0]), count > 1 ? ", " : "",
+        STR_ARG(count > 1 ? methods[1] : STR_EMPTY));
+    http_response_header(http, "Allow", str_from(both));
+    console_refuse(http, 405, "method-not-allowed", arena_printf(http->arena, "use %s", both));
 }
 
 bool console_is_path(Str path)
 {
-    return route_of(path) != NULL;
+    return route_of(path, STR_EMPTY) != NULL;
 }
 
 static bool admit_person(const ConsolePublic *console, HttpRequest *http, bool writes)
@@ -106,7 +114,8 @@ static bool admit_person(const ConsolePublic *console, HttpRequest *http, bool w
             http, 403, "plain-http",
             "over plain HTTP the console is for the machine itself; set STENTOR_CONSOLE_URL");
     } else if (writes && !sessions_same_origin(console->sessions, http)) {
-        console_refuse(http, 403, "foreign-origin", "sign out from the console's own page");
+        console_refuse(
+            http, 403, "foreign-origin", "only a page of the console itself may do that");
     } else {
         return true;
     }
@@ -115,13 +124,13 @@ static bool admit_person(const ConsolePublic *console, HttpRequest *http, bool w
 
 bool console_public_admit(const ConsolePublic *console, HttpRequest *http)
 {
-    const ConsoleRoute *route = route_of(http->path);
+    const ConsoleRoute *route = route_of(http->path, http->method);
     bool posts = str_eq(str_from(route->method), STR("POST"));
     http->route = route->path;
-    http->body_max = 0;
+    http->body_max = route->body_max;
     if (!str_eq(http->method, str_from(route->method))) {
-        http_response_header(http, "Allow", str_from(route->method));
-        console_refuse(http, 405, "method-not-allowed", posts ? "use POST" : "use GET");
+        http->body_max = 0;
+        refuse_method(http, http->path);
         return false;
     }
     return route->says || admit_person(console, http, posts);
@@ -129,5 +138,5 @@ bool console_public_admit(const ConsolePublic *console, HttpRequest *http)
 
 void console_public_handle(const ConsolePublic *console, HttpRequest *http)
 {
-    route_of(http->path)->handle(console, http);
+    route_of(http->path, http->method)->handle(console, http);
 }

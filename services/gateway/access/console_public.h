@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// /console/login, /console/oidc, /console/callback, /console/logout, /console/ways: how a person
-// signs in and out, without a key. Law: what goes wrong says how to sign in, and nothing of who
-// may.
+// /console/login (console_link.h), /console/oidc, /console/callback, /console/logout,
+// /console/ways: how a person signs in and out, without a key. Law: what goes wrong says how to
+// sign in, and nothing of who may.
 #pragma once
 
 #include "common/api/api.h"

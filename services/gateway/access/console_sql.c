@@ -16,6 +16,15 @@ static const DbStatement USE = {"gateway_login_use",
     " INSERT INTO gateway.sessions (token_hash, id, user_name, role, tenants, made_by, idle_seconds, expires_at)"
     " SELECT $2::bytea, $3::text, user_name, role, tenants, made_by, $4::int4, now() + make_interval(secs => $5::int4) FROM used"
     " RETURNING user_name, role"};
+static const DbStatement LOOK = {"gateway_login_look",
+    "SELECT user_name, role, array_to_string(tenants, ', ') FROM gateway.logins"
+    " WHERE token_hash = $1::bytea AND expires_at > now() AND role <> ''"};
+static const DbStatement WHO = {"gateway_session_who",
+    "SELECT user_name FROM gateway.sessions WHERE token_hash = $1::bytea AND expires_at > now()"
+    " AND seen_at > now() - make_interval(secs => idle_seconds)"};
+static const DbStatement REPLACE = {"gateway_session_replace",
+    "DELETE FROM gateway.sessions WHERE token_hash = $1::bytea"
+    " AND EXISTS (SELECT FROM gateway.sessions AS s WHERE s.token_hash = $2::bytea)"};
 // A state is kept as used for longer than its cookie lives.
 static const DbStatement SESSION = {"gateway_session_make",
     "WITH fresh AS (INSERT INTO gateway.logins VALUES ($1::bytea, $6::text, '', '{}', $9::text, now() + interval '1 hour')"
@@ -89,6 +98,30 @@ int console_add_use(
     int index = 0;
     (void)begin_session(txn, &USE, link, secret, id, times, &index);
     return index;
+}
+
+int console_add_look(DbTxn *txn, const uint8_t link[SHA256_LEN])
+{
+    int index = 0;
+    DbParams *p = db_txn_add(txn, &LOOK, &index);
+    db_bytes(p, bytes_of(link));
+    return index;
+}
+
+int console_add_who(DbTxn *txn, const uint8_t secret[SHA256_LEN])
+{
+    int index = 0;
+    DbParams *p = db_txn_add(txn, &WHO, &index);
+    db_bytes(p, bytes_of(secret));
+    return index;
+}
+
+void console_add_replace(
+    DbTxn *txn, const uint8_t present[SHA256_LEN], const uint8_t secret[SHA256_LEN])
+{
+    DbParams *p = db_txn_add(txn, &REPLACE, NULL);
+    db_bytes(p, bytes_of(present));
+    db_bytes(p, bytes_of(secret));
 }
 
 int console_add_session(

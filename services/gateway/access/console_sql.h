@@ -29,6 +29,13 @@ typedef struct ConsoleTimes {
 int console_add_use(
     DbTxn *txn, const uint8_t link[SHA256_LEN], const uint8_t secret[SHA256_LEN], const char *id,
     const ConsoleTimes *times);
+// What a link is, which stays: user_name, role, tenants; no row: as of console_add_use.
+int console_add_look(DbTxn *txn, const uint8_t link[SHA256_LEN]);
+// Whose session it is: user_name; no row: it has ended.
+int console_add_who(DbTxn *txn, const uint8_t secret[SHA256_LEN]);
+// Ends the browser's present session, where the new one has begun.
+void console_add_replace(
+    DbTxn *txn, const uint8_t present[SHA256_LEN], const uint8_t secret[SHA256_LEN]);
 // A session without a link. Its state is used up: no row where it was used before.
 int console_add_session(
     DbTxn *txn, const uint8_t state[SHA256_LEN], const uint8_t secret[SHA256_LEN], const char *id,

@@ -21,6 +21,8 @@ static const int64_t ahead_us = INT64_C(86400000000); // ids may be a day ahead 
 static const DbStatement SEARCH = {"find_search",
     "SELECT created_at, notification_id FROM find.search($1::int8[], $2::timestamptz, $3::timestamptz, $4::text, $5::int4)"};
 static const DbStatement AS_OF = {"find_as_of", "SELECT as_of FROM find.progress WHERE projection = 'find'"};
+static const DbStatement STANDS = {"find_batch_stands",
+    "SELECT status, paused::int4, accepted, ended_at FROM ingest.batch_stands($1::text, $2::text)"};
 static const DbStatement WITHIN = {"find_within",
     "SELECT created_at, id, seen_until FROM stentor.notifications_within($1::text, $2::timestamptz, $3::timestamptz, $4::text,"
     " $5::text, $6::text, $7::text, $8::int4, $9::int4)"};
@@ -30,6 +32,7 @@ static const DbStatement ROWS = {"find_rows",
     " clicked_at, ended_at, source_event_id, address_hash"
     " FROM stentor.notifications_found($1::text, $2::timestamptz[], $3::text[])"};
 // clang-format on
+enum { STANDS_STATUS, STANDS_PAUSED, STANDS_ACCEPTED, STANDS_ENDED_AT };
 enum {
     ROW_N,
     ROW_STATUS,
@@ -60,9 +63,10 @@ typedef struct FindList {
     int64_t as_of_us;   // of the index; 0: not known
     int64_t current_us; // when it was asked and had everything; 0: another process knows
     bool indexed;
-    bool any;         // candidate was found
-    FindFilter fixed; // what the path names; FIND_FILTERS: nothing
-    Str before;       // the object that the page is a member of; empty: it is the answer
+    bool any;              // candidate was found
+    FindFilter fixed;      // what the path names; FIND_FILTERS: nothing
+    const char *waits_for; // of an empty page of a batch; "null", or JSON's text. NULL: not said
+    Str before;            // the object that the page is a member of; empty: it is the answer
     Buf out;
 } FindList;
 
@@ -88,6 +92,9 @@ static void print_page(FindList *list)
     } else if (list->indexed) {
         buf_cstr(out, ",\"lag_seconds\":null");
     }
+    if (list->waits_for != NULL) {
+        buf_printf(out, ",\"waits_for\":%s", list->waits_for);
+    }
     buf_cstr(out, list->before.len > 0 ? "}}" : "}");
     if (out->full) {
         Error err = {0};
@@ -105,8 +112,9 @@ static void answer_missing(FindList *list)
     Str name = str_slice(list->query.value[list->fixed], 0, 64);
     api_answer_missing(
         list->call, arena_printf(
-                        list->call->http->arena, "%s '" STR_FMT "' with notifications",
-                        list->fixed == FIND_BY_RECIPIENT ? "recipient" : "batch", STR_ARG(name)));
+                        list->call->http->arena, "%s '" STR_FMT "'",
+                        list->fixed == FIND_BY_RECIPIENT ? "recipient with notifications" : "batch",
+                        STR_ARG(name)));
 }
 
 static void on_recipient_known(void *ctx, DbTxn *txn, const Error *err)
@@ -132,6 +140,50 @@ static void ask_recipient(FindList *list)
     db_txn_submit(txn, on_recipient_known, list);
 }
 
+// What an empty page of a batch waits for.
+static const char *waits_for(const FindList *list, const PGresult *rows)
+{
+    Str status = db_get_text(rows, 0, STANDS_STATUS);
+    bool ended = !db_is_null(rows, 0, STANDS_ENDED_AT);
+    bool seen = ended && list->as_of_us > db_get_time(rows, 0, STANDS_ENDED_AT);
+    if (str_eq(status, STR("draft"))) {
+        return "\"start\"";
+    }
+    if (str_eq(status, STR("scheduled"))) {
+        return "\"scheduled_for\"";
+    }
+    if (db_get_int(rows, 0, STANDS_ACCEPTED) > 0) {
+        return seen ? "null" : "\"index\""; // or all of them are older than the index
+    }
+    return ended                                     ? "null"
+           : db_get_int(rows, 0, STANDS_PAUSED) != 0 ? "\"resume\""
+                                                     : "\"acceptance\"";
+}
+
+static void on_batch_known(void *ctx, DbTxn *txn, const Error *err)
+{
+    FindList *list = ctx;
+    const PGresult *rows = err == NULL ? db_txn_result(txn, 0) : NULL;
+    if (err != NULL) {
+        buf_done(&list->out);
+        api_answer_failure(list->call, err);
+    } else if (db_rows(rows) == 0) {
+        answer_missing(list);
+    } else {
+        list->waits_for = waits_for(list, rows);
+        print_page(list);
+    }
+}
+
+static void ask_batch(FindList *list)
+{
+    DbTxn *txn = db_txn_new(list->context->people);
+    DbParams *p = db_txn_add(txn, &STANDS, NULL);
+    db_text(p, str_from(list->call->tenant));
+    db_text(p, list->query.value[FIND_BY_BATCH]);
+    db_txn_submit(txn, on_batch_known, list);
+}
+
 // An empty list of another tenant's recipient would look as if there were one.
 static void finish(FindList *list)
 {
@@ -141,7 +193,7 @@ static void finish(FindList *list)
         ask_recipient(list);
     } else if (
         nothing && list->fixed == FIND_BY_BATCH && list->query.driver == FIND_BY_BATCH && !spans) {
-        answer_missing(list);
+        ask_batch(list);
     } else {
         print_page(list);
     }

@@ -14,12 +14,12 @@ typedef struct FindContext {
     const FindStore *store;
     const MasterKey *master;
     const NotificationWait *waits;  // by channel
-    DbPool *people;                 // where recipients are
+    DbPool *people;                 // where recipients and batches are
     const FindProjector *projector; // NULL: the index is off
 } FindContext;
 
 // fixed, value: as find_query_read. Leads to one answer. 404: of what the path names there is no
-// notification, and it is no recipient that there is.
+// notification, and it is no recipient or batch that there is.
 void find_list_answer(ApiCall *call, const FindContext *context, FindFilter fixed, Str value);
 // The page as the last member of an object: `before` is its text up to the member's value, and
 // lives as long as the call. null: the index is off or away.

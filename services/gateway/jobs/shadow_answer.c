@@ -37,45 +37,74 @@ static json_t *line_json(Str line, bool *cut)
         "{s:s, s:o}", "op", op, "text", cut_text(place ? line : str_slice(line, 1, line.len), cut));
 }
 
-static json_t *lines_json(const char *diff, bool *cut)
+// What is shown of a diff: as many lines as its room, in bytes of JSON, has place for.
+typedef struct Shown {
+    size_t room;
+    uint64_t left_out; // lines
+    bool cut;          // in the midst of a line
+} Shown;
+
+static json_t *lines_json(const char *diff, Shown *shown)
 {
     json_t *lines = json_array();
-    Str rest = str_from(diff), line;
-    while (rest.len > 0 && str_split(&rest, '\n', &line)) {
-        if (line.len == 0 || line.ptr[0] == '\\') {
+    uint64_t left_out = 0;
+    Str rest = str_from(diff), text;
+    while (rest.len > 0 && str_split(&rest, '\n', &text)) {
+        if (text.len == 0 || text.ptr[0] == '\\') {
             continue; // "\ no line break at the end"
         }
-        if (json_array_size(lines) == SHADOW_LINES_MAX) {
-            *cut = true;
-            break;
+        json_t *line = line_json(text, &shown->cut);
+        size_t size = json_dumpb(line, NULL, 0, JSON_COMPACT) + 1; // and its comma
+        if (left_out > 0 || json_array_size(lines) == SHADOW_LINES_MAX || size > shown->room) {
+            left_out++;
+            json_decref(line);
+        } else {
+            (void)json_array_append_new(lines, line);
+            shown->room -= size;
         }
-        (void)json_array_append_new(lines, line_json(line, cut));
     }
+    shown->left_out += left_out;
     return lines;
 }
 
-static json_t *difference_json(const ShadowGroup *group)
+static int parts_from(const ShadowGroup *group, int from)
 {
-    bool cut = false;
+    int count = 0;
+    for (int i = from; i < SHADOW_PART_COUNT; i++) {
+        count += group->parts[i] != NULL;
+    }
+    return count;
+}
+
+// Each part may take its share of the room, and what those before it have left. *room is what is
+// left of it.
+static json_t *difference_json(const ShadowGroup *group, size_t *room)
+{
+    Shown shown = {0};
     json_t *parts = json_array();
     for (int i = 0; i < SHADOW_PART_COUNT; i++) {
         if (group->parts[i] != NULL) {
+            size_t share = *room / (size_t)parts_from(group, i);
+            shown.room = share;
             (void)json_array_append_new(
                 parts, json_pack(
                            "{s:s, s:o}", "part", shadow_part_name((ShadowPart)i), "lines",
-                           lines_json(group->parts[i], &cut)));
+                           lines_json(group->parts[i], &shown)));
+            *room -= share - shown.room;
         }
     }
     return json_pack(
-        "{s:I, s:s, s:s, s:b, s:o}", "count", (json_int_t)group->count, "notification_id",
-        group->notification_id, "version", group->version, "cut", cut, "parts", parts);
+        "{s:I, s:s, s:s, s:b, s:I, s:o}", "count", (json_int_t)group->count, "notification_id",
+        group->notification_id, "version", group->version, "cut", shown.cut || shown.left_out > 0,
+        "lines_left_out", (json_int_t)shown.left_out, "parts", parts);
 }
 
-// The first SHADOW_EXAMPLES groups in the order of their appearance; *ret_others: requests in none
-// of them.
+// The first SHADOW_EXAMPLES groups in the order of their appearance, each with its share of the
+// room for lines; *ret_others: requests in none of them.
 static json_t *differences_json(const ShadowTally *tally, uint64_t *ret_others)
 {
-    json_t *examples[SHADOW_EXAMPLES] = {NULL};
+    const ShadowGroup *examples[SHADOW_EXAMPLES] = {NULL};
+    size_t room = SHADOW_LINES_ROOM, count = 0;
     json_t *list = json_array();
     Str name;
     void *value;
@@ -83,13 +112,16 @@ static json_t *differences_json(const ShadowTally *tally, uint64_t *ret_others)
     for (size_t i = 0; map_next(tally->groups, &i, &name, &value);) {
         const ShadowGroup *group = value;
         if (group->order < SHADOW_EXAMPLES) {
-            examples[group->order] = difference_json(group);
+            examples[group->order] = group;
+            count++;
         } else {
             *ret_others += group->count;
         }
     }
-    for (size_t i = 0; i < SHADOW_EXAMPLES && examples[i] != NULL; i++) {
-        (void)json_array_append_new(list, examples[i]);
+    for (size_t i = 0; i < count; i++) {
+        size_t share = room / (count - i), left = share;
+        (void)json_array_append_new(list, difference_json(examples[i], &left));
+        room -= share - left;
     }
     return list;
 }

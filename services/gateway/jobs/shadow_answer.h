@@ -10,6 +10,8 @@ enum {
     SHADOW_EXAMPLES = 10,
     SHADOW_LINES_MAX = 60, // of an example's part
     SHADOW_LINE_MAX = 300, // bytes of one
+    // Bytes of JSON that the lines of all examples take: with the rest, below JOB_RESULT_MAX.
+    SHADOW_LINES_ROOM = 384 * 1024,
     SHADOW_REASONS_LISTED = 20,
 };
 

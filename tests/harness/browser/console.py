@@ -23,7 +23,8 @@ class Console(Browser):
         done = self.pipeline.run_cli("console", "login", "--json", *words, tenant=tenant)
         assert done.returncode == 0, done.stdout + done.stderr
         self.open(json.loads(done.stdout)["url"])
-        self.find("main")
+        self.button("Sign in").click()
+        self.find("header.top")
         return self
 
     def tenant(self, name):

@@ -2,6 +2,7 @@
 """People at the console: a one-time link from an operator's shell, a session by a cookie in the place of a key, its ends."""
 import http.client
 import json
+import re
 import urllib.parse
 
 import pytest
@@ -16,11 +17,16 @@ from tests.integration.security.test_operator_key import ask, kind
 SAME = {"Sec-Fetch-Site": "same-origin"}
 
 
+PAGE = {"Accept": "text/html"}
+FORM = {**SAME, **PAGE, "Content-Type": "application/x-www-form-urlencoded"}
+
+
 def browse(pipeline, method, path, cookie=None, headers=None, body=None, port=None):
     """(status, headers, text), as a browser that follows nothing by itself."""
     connection = http.client.HTTPConnection("127.0.0.1", port or pipeline.api_port, timeout=30)
     try:
-        connection.request(method, path, None if body is None else json.dumps(body), {**({"Cookie": cookie} if cookie else {}), **(headers or {})})
+        sent = body if body is None or isinstance(body, str) else json.dumps(body)
+        connection.request(method, path, sent, {**({"Cookie": cookie} if cookie else {}), **(headers or {})})
         answer = connection.getresponse()
         return answer.status, dict(answer.getheaders()), answer.read().decode()
     finally:
@@ -34,11 +40,24 @@ def link(pipeline, *words, tenant=None):
     return f"{url.path}?{url.query}"
 
 
-def enter(pipeline, *words, tenant=None):
+def press(pipeline, path, cookie=None, headers=None, port=None):
+    """The button of the page that a link opens: the same of its answer. A link that opens no page has none."""
+    page = browse(pipeline, "GET", path, cookie, {**PAGE, **(headers or {})}, port=port)
+    if page[0] != 200:
+        return page
+    token, = re.findall(r'<form method="post"><input type="hidden" name="token" value="([0-9a-f]{64})">', page[2])
+    return browse(pipeline, "POST", path, cookie, {**FORM, **(headers or {})}, f"token={token}", port)
+
+
+def entered(pipeline, path):
     """The cookie that a link gives."""
-    status, headers, _ = browse(pipeline, "GET", link(pipeline, *words, tenant=tenant))
+    status, headers, _ = press(pipeline, path)
     assert (status, headers["Location"]) == (303, "/console/")
     return headers["Set-Cookie"].split(";")[0]
+
+
+def enter(pipeline, *words, tenant=None):
+    return entered(pipeline, link(pipeline, *words, tenant=tenant))
 
 
 def me(pipeline, cookie, **headers):
@@ -53,19 +72,72 @@ def operator(pipeline):
 
 def test_a_link_signs_in_once_with_a_cookie_that_no_script_reads(pipeline):
     path = link(pipeline, "--name", "ada")
-    status, headers, _ = browse(pipeline, "GET", path)
+    status, headers, _ = press(pipeline, path)
     assert (status, headers["Location"], headers["Cache-Control"]) == (303, "/console/", "no-store")
     cookie = headers["Set-Cookie"]
     name, value = cookie.split(";")[0].split("=")
     assert name == "stentor" and len(value) == 64 and int(value, 16)
     assert "HttpOnly" in cookie and "SameSite=Lax" in cookie and "Path=/" in cookie and "Secure" not in cookie  # plain HTTP at the loopback
-    status, _, text = browse(pipeline, "GET", path)
-    assert status == 403 and "link-over" in text, "once"
+    token = path.partition("?")[2]
+    for method, sent in (("GET", None), ("POST", token)):
+        status, _, text = browse(pipeline, method, path if sent is None else "/console/login", None, SAME, sent)
+        assert status == 403 and "link-over" in text, "once"
     assert browse(pipeline, "GET", "/console/login?token=" + "0" * 64)[0] == 403
     assert browse(pipeline, "GET", "/console/login")[0] == 403
     # Of neither the text is kept.
     rows = pipeline.postgres.query("SELECT encode(token_hash, 'hex') FROM gateway.sessions UNION SELECT encode(token_hash, 'hex') FROM gateway.logins")
     assert rows and value not in {row[0] for row in rows}
+
+
+def test_to_open_a_link_signs_no_one_in_and_uses_nothing_up(pipeline):
+    """A scanner of mails, a site that leads a browser there, a picture on a page: all of them open it, none presses its button."""
+    path = link(pipeline, "--name", "<b>\"dora\"&", "--role", "support", tenant=TENANT)
+    for _ in range(3):
+        status, headers, text = browse(pipeline, "GET", path, headers={**PAGE, "Sec-Fetch-Site": "cross-site"})
+        assert status == 200 and "Set-Cookie" not in headers and headers["Cache-Control"] == "no-store"
+    assert headers["Content-Type"].startswith("text/html") and headers["Referrer-Policy"] == "same-origin", "no-referrer would make the form's Origin null"
+    policy = headers["Content-Security-Policy"]
+    assert all(part in policy for part in ("default-src 'none'", "form-action 'self'", "frame-ancestors 'none'")) and "<script" not in text
+    assert "&lt;b&gt;&quot;dora&quot;&amp;" in text and "<b>" not in text, text
+    assert "support" in text and TENANT in text and "You are signed in" not in text
+    assert press(pipeline, path)[0] == 303, "it was still good"
+
+
+def test_only_the_links_own_page_uses_it(pipeline):
+    path = link(pipeline, "--name", "fay")
+    token = path.partition("?")[2]
+    own = {"Origin": f"http://127.0.0.1:{pipeline.api_port}"}
+    for headers in ({}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "none"}, {"Origin": "null"},
+                    {"Origin": "http://evil.test"}, {"Sec-Fetch-Site": "cross-site", **own}):
+        status, answered, text = browse(pipeline, "POST", "/console/login", None, headers, token)
+        assert status == 403 and "foreign-origin" in text and "Set-Cookie" not in answered, headers
+    for body in ("", "token=", "x", "token=" + "0" * 64, f"{token}&a=b", f"a=b&{token}"):
+        status, answered, text = browse(pipeline, "POST", "/console/login", None, SAME, body)
+        assert status == 403 and "Set-Cookie" not in answered, body
+    assert browse(pipeline, "POST", "/console/login", None, SAME, "token=" + "0" * 4096)[0] == 413
+    assert browse(pipeline, "POST", path, None, SAME)[0] == 403, "of its address alone it is not used"
+    status, headers, _ = browse(pipeline, "PUT", "/console/login", None, SAME, token)
+    assert status == 405 and headers["Allow"] == "GET, POST"
+    # A browser without Sec-Fetch-Site: over plain HTTP to another host than the loopback none sends it.
+    direct = {"Origin": f"http://127.0.0.1:{pipeline.gateway_port}"}
+    assert browse(pipeline, "POST", "/console/login", None, direct, token, pipeline.gateway_port)[0] == 303
+
+
+def test_a_link_says_which_session_it_ends_and_ends_it_only_by_its_button(pipeline):
+    before = enter(pipeline, "--name", "gus")
+    path = link(pipeline, "--name", "mallory", "--role", "viewer", tenant=TENANT)
+    status, _, text = browse(pipeline, "GET", path, before, PAGE)
+    assert status == 200 and "mallory" in text and "You are signed in here as <strong>gus</strong>" in text
+    assert me(pipeline, before)[1]["user"] == "gus", "not asked, not replaced"
+    # One that begins no session ends none.
+    assert browse(pipeline, "POST", "/console/login", before, SAME, "token=" + "0" * 64)[0] == 403
+    assert me(pipeline, before)[0] == 200
+    status, headers, _ = press(pipeline, path, before)
+    assert status == 303
+    assert me(pipeline, headers["Set-Cookie"].split(";")[0])[1]["user"] == "mallory"
+    assert me(pipeline, before)[0] == 401, "its secret is in no browser any more"
+    # What has ended is not named.
+    assert "You are signed in" not in browse(pipeline, "GET", link(pipeline, "--name", "hal"), before, PAGE)[2]
 
 
 def test_an_operators_session_may_what_an_operators_key_may_and_is_named_in_the_log(pipeline, operator):
@@ -150,11 +222,11 @@ def test_sessions_are_listed_revoked_signed_out_and_end_by_themselves(pipeline, 
 def test_a_session_ends_with_the_key_that_made_its_link(pipeline):
     manager = make(pipeline, {"scopes": ["keys:manage", "viewer"]}, TENANT)
     links = [ask(pipeline, manager["key"], "POST", "/v1/console/logins", {"role": "viewer", "name": name})[1]["path"] for name in ("finder", "later")]
-    cookies = [browse(pipeline, "GET", links[0])[1]["Set-Cookie"].split(";")[0]]
+    cookies = [entered(pipeline, links[0])]
     assert me(pipeline, cookies[0])[0] == 200
     assert ask(pipeline, manager["key"], "DELETE", f"/v1/api-keys/{manager['key_id']}")[0] in (200, 204)
     wait_until(lambda: ask(pipeline, manager["key"], "GET", "/v1/me")[0] == 401, 20, "the key being revoked")
-    cookies += [browse(pipeline, "GET", links[1])[1]["Set-Cookie"].split(";")[0]]
+    cookies += [entered(pipeline, links[1])]
     for cookie in cookies:
         status, problem = me(pipeline, cookie)
         assert status == 401 and problem["type"].endswith("session-over"), problem
@@ -177,7 +249,7 @@ def test_behind_https_the_cookie_is_the_hosts_alone_and_plain_http_is_for_the_ma
     port, plain = free_port(), free_port()
     secure = pipeline.service("gateway", "secure", STENTOR_GATEWAY_PORT=port, STENTOR_CONSOLE_URL="https://stentor.example").start()
     try:
-        status, headers, _ = browse(pipeline, "GET", link(pipeline, "--name", "tls"), port=port)
+        status, headers, _ = press(pipeline, link(pipeline, "--name", "tls"), port=port)
         printed = pipeline.run_cli("console", "login", "--json", tenant="", STENTOR_API_URL=f"http://127.0.0.1:{port}").stdout
         assert json.loads(printed)["url"].startswith("https://stentor.example/console/login?token="), "not the inner address of the command line"
         assert status == 303 and headers["Set-Cookie"].startswith("__Host-stentor=") and "Secure" in headers["Set-Cookie"]
@@ -195,7 +267,9 @@ def test_behind_https_the_cookie_is_the_hosts_alone_and_plain_http_is_for_the_ma
         path = link(pipeline, "--name", "far")
         status, _, text = browse(pipeline, "GET", path, headers=far, port=plain)
         assert status == 403 and "plain-http" in text
-        status, headers, _ = browse(pipeline, "GET", path, port=plain)
+        token = path.partition("?")[2]
+        assert browse(pipeline, "POST", "/console/login", None, {**far, **SAME}, token, plain)[0] == 403
+        status, headers, _ = press(pipeline, path, port=plain)
         assert status == 303, "the link was not used up"
         assert browse(pipeline, "GET", "/v1/me", headers["Set-Cookie"].split(";")[0], far, port=plain)[0] == 401
     finally:

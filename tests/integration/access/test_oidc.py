@@ -212,7 +212,10 @@ def test_while_the_provider_is_away_links_go_on(pipeline, provider):
             status, headers, text = Person().ask(f"{running.url}/console/oidc")
             assert status == 503 and "provider-unavailable" in text and "stentor console login" in text and headers["Retry-After"]
             person = Person()
-            assert person.ask(running.url + link(pipeline, "--name", "lena"))[0] == 303
+            path = link(pipeline, "--name", "lena")
+            assert person.ask(running.url + path)[0] == 200
+            token = urllib.parse.parse_qs(urllib.parse.urlsplit(path).query)["token"][0]
+            assert person.ask(f"{running.url}/console/login", "POST", {"token": token}, **SAME)[0] == 303
             assert me(running.url, person)[1]["user"] == "lena"
             assert json.loads(Person().ask(f"{running.url}/console/ways")[2])["oidc"], "it is a way, though not now"
         finally:

@@ -106,6 +106,9 @@ def test_groups_lead_to_letters_and_a_letter_tells_its_story(console, pipeline, 
     assert [text.split("\n")[0].split()[0] for text in console.texts("[aria-label=Reasons] tbody tr")] == ["2", "1"], "the largest first"
     console.find("[aria-label=Reasons] tbody tr", "rejected").click()
     console.until(lambda: len(console.texts("[aria-label='Dead letters'] tbody tr")) == 2, "the two of this reason")
+    assert "refused by the vendor rejected" in console.texts("[aria-label=Reasons] tbody tr")[0].replace("\n", " "), "words and the code"
+    tables = console.run("return [...document.querySelectorAll('.table')].map((each) => [each.scrollWidth, each.clientWidth])")
+    assert len(tables) == 2 and all(inner <= seen for inner, seen in tables), f"to the side there is nothing: {tables}"
     assert "reason=rejected" in console.run("return location.hash")
     console.find("[aria-label='Dead letters'] tbody tr", second).click()
     console.find("[aria-label='Dead letter']", "blocked")

@@ -157,6 +157,17 @@ def test_the_box_understands_what_was_typed(console, known, what, said):
     console.find(LIST, known["id"])
 
 
+def test_the_list_says_who_it_went_to_and_why_in_words(console, pipeline, known, suppressed):
+    search(console, known["order"])
+    row = console.find(LIST, known["id"])
+    assert f"rcp_…{known['recipient'][-8:]}" in row.text and console.find(f"{LIST} [title='{known['recipient']}']")
+    address, notification = suppressed
+    is_found(pipeline, f"address={address}", notification)
+    search(console, address)
+    text = console.find(LIST, notification).text
+    assert "an address alone" in text and "by an operator manual" in text, text
+
+
 def test_the_id_of_a_notification_leads_to_it_however_it_is_typed(console, known):
     search(console, known["id"].lower())
     console.find(".notification h2", known["id"])

@@ -2,6 +2,8 @@
 """The console's frame in a real browser: who is signed in and as what, tenants, screens, the display, what its pages may do; and Live."""
 import gzip
 import http.client
+import json
+import re
 import urllib.request
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from tests.harness.browser import need
 from tests.harness.browser.console import HOSTILE, REFUSED, Console
 from tests.harness.pipeline import TENANT
+from tests.harness.processes import HOME
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +65,27 @@ def test_someone_who_is_not_signed_in_learns_how_to(pipeline):
         stranger.sound()
 
 
+def test_a_link_asks_before_it_signs_in_and_leads_to_its_screen(pipeline):
+    """Its page can run no script; over plain HTTP."""
+    need()
+    with Console(pipeline) as browser:
+        for name, present in ((HOSTILE[:40], None), ("other", HOSTILE[:40])):
+            url = json.loads(pipeline.cli("console", "login", "--json", "--name", name, tenant=""))["url"]
+            browser.open(f"{url}#/find?tenant={TENANT}")
+            browser.find("h1", "Sign in?")
+            said = browser.find("main").text
+            assert f"signs you in as {name}," in said
+            assert (f"You are signed in here as {present}." in said) == (present is not None)
+            browser.sound()
+            browser.press("TAB")
+            assert browser.focused().text == "Sign in"
+            browser.press("ENTER")
+            browser.find("h1", "Find")
+            assert browser.run("return document.querySelector('#tenant').value") == TENANT
+            assert browser.run("return location.pathname") == "/console/"
+            assert browser.texts("header bdi") == [name]
+
+
 def test_the_person_sees_the_screens_of_its_role_in_its_tenant(pipeline):
     need()
     with Console(pipeline) as support:
@@ -97,6 +121,30 @@ def test_a_session_that_ends_meanwhile_leads_to_the_sign_in(pipeline):
         assert pipeline.run_cli("console", "revoke", session, tenant="").returncode == 0
         browser.run("location.reload()")
         browser.find("pre", "stentor console login")
+
+
+def test_at_700_pixels_the_screens_stand_in_one_row(pipeline):
+    need()
+    with Console(pipeline, (700, 900)) as narrow:
+        narrow.sign_in("--name", "nora").tenant(TENANT)
+        for place, heading in (("#/suppressions", "Suppressions"), ("#/find", "Find"), ("#/dead", "Dead letters")):
+            narrow.go(place, heading)
+            tops = narrow.run("return [...document.querySelectorAll('nav a')].map((each) => each.offsetTop)")
+            assert len(tops) == 8 and len(set(tops)) == 1, tops
+            assert narrow.run("const nav = document.querySelector('nav'); return nav.scrollWidth <= nav.clientWidth"), "all are seen"
+            narrow.sound()
+
+
+def test_every_reason_code_has_words():
+    """Of those that `why` has a sentence for, and of a suppression list; a code without words is shown as it is."""
+    words = (HOME / "services/gateway/web/console/words.js").read_text()
+    known = set(re.findall(r"(\w+): \"", words[words.index("const REASONS"):words.index("};")]))
+    summary = (HOME / "services/gateway/why/why_summary.c").read_text()
+    codes = set(re.findall(r'^    \{"([a-z_]+)", "', summary, re.M))
+    reasons = re.search(r"SuppressionReason: \{enum: \[(.*?)\]", (HOME / "services/gateway/openapi/suppressions.yaml").read_text()).group(1).split(", ")
+    listed = json.loads(re.search(r"SUPPRESSION_REASONS = (\[.*?\]);", words).group(1))
+    assert len(codes) > 25 and codes | set(reasons) <= known, (codes | set(reasons)) - known
+    assert set(listed) == set(reasons)
 
 
 def test_keys_alone_reach_every_screen(console):

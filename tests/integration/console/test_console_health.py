@@ -166,6 +166,53 @@ def test_usage_limits_and_keys_of_the_tenant(console, pipeline, planted):  # noq
 # ---- who, and what goes wrong ---------------------------------------------------------------------------------------
 
 
+VENDORS = "[aria-label=Vendors] tbody tr"
+
+
+def test_a_vendor_is_suspended_with_a_reason_and_resumed_by_keys_alone(console, pipeline):
+    health(console, TENANT)
+    row = console.find(VENDORS, "smtp")
+    assert "platform" in row.text and "active" in row.text and "mailgun" in console.find("section[aria-labelledby=channels] .quiet", "Without a credential").text
+    assert not console.all("[aria-label='Suspend smtp']"), "the installation's, and not this tenant's to stop"
+    health(console, "platform")
+    try:
+        console.find("[aria-label='Suspend smtp']").send_keys("\n")
+        console.find("dialog h2", "Suspend smtp?")
+        assert not console.button("Suspend it").is_enabled(), "without a reason"
+        console.sound()
+        console.field("Why").send_keys(HOSTILE)
+        console.button("Suspend it").send_keys("\n")
+        row = console.find(VENDORS, "suspended")
+        assert "smtp" in row.text and "it is resumed" in row.text and "user olga" in row.text and HOSTILE in row.text
+        stands = {each["vendor"]: each for each in ask(pipeline, "GET", "/v1/channels", key=pipeline.operator_key)[1]["data"]}["smtp"]
+        assert stands["status"] == "disabled" and stands["reason"] == HOSTILE
+        console.sound()
+        console.find("[aria-label='Resume smtp']").send_keys("\n")
+        console.button("Resume it").send_keys("\n")
+        console.find("[aria-label='Suspend smtp']")
+    finally:
+        pipeline.run_cli("channel", "resume", "smtp", tenant="platform")
+    with console.without("*/v1/channels*"):
+        console.go("#/live", "Live")
+        console.go("#/health", "Health")
+        console.alert("No connection")
+        console.go("#/live", "Live")
+
+
+def test_an_act_that_comes_too_late_says_why(console, pipeline):
+    pipeline.cli("channel", "suspend", "smtp", "--reason", "stops", tenant="platform")
+    try:
+        health(console, "platform")
+        with console.refused():
+            console.find("[aria-label='Resume smtp']").click()
+            assert pipeline.run_cli("channel", "resume", "smtp", tenant="platform").returncode == 0
+            console.button("Resume it").click()
+            assert "not suspended" in console.find("dialog [role=alert]").text
+            console.press("ESCAPE")
+    finally:
+        pipeline.run_cli("channel", "resume", "smtp", tenant="platform")
+
+
 def test_a_role_without_the_scope_is_not_offered_the_screen(pipeline):
     with Console(pipeline) as owner:
         owner.sign_in("--role", "owner", "--tenant", TENANT)

@@ -126,10 +126,14 @@ def test_a_batchs_notifications_are_listed_page_by_page(pipeline):
     rows = b"".join(json.dumps({"to": new_address(), "variables": {"name": "A"}}).encode() + b"\n" for _ in range(7))
     status, answer = call(pipeline, "PUT", f"/v1/batches/{batch['id']}/members?part=1", rows, headers={"Content-Type": "application/x-ndjson"})
     assert status in (200, 201, 202), answer
+    path = f"/v1/batches/{batch['id']}/notifications"
+    empty = page(pipeline, "", path)
+    assert (empty["data"], empty["next"], empty["waits_for"]) == ([], None, "start") and "lag_seconds" in empty
+    assert page(pipeline, "status=sent", path)["waits_for"] == "start"
     status, answer = call(pipeline, "POST", f"/v1/batches/{batch['id']}/start")
     assert status in (200, 202), answer
-    path = f"/v1/batches/{batch['id']}/notifications"
-    wait_until(lambda: call(pipeline, "GET", path)[0] == 200, 30, "the first member")
+    seen = page(pipeline, "", path)
+    assert seen["data"] or seen["waits_for"] in ("acceptance", "index")
     wait_until(lambda: len(found(pipeline, "", path)) == 7, 30, "all members")
     wait_until(lambda: len(found(pipeline, "status=sent", path)) == 7, 30, "all members sent")
     assert found(pipeline, "status=failed", path) == []
@@ -140,6 +144,21 @@ def test_a_batchs_notifications_are_listed_page_by_page(pipeline):
         cursor = answer["next"]
     assert list(map(len, pages)) == [3, 3, 1]
     assert {item for one in pages for item in one} == set(found(pipeline, f"batch_id={batch['id']}"))
+    assert "waits_for" not in page(pipeline, "", path) and "waits_for" not in page(pipeline, "status=failed", path)
+
+
+def test_an_empty_page_of_a_batch_says_what_it_waits_for(pipeline):
+    """As the batch stands: each of its states, written where ingest writes it."""
+    batch = call(pipeline, "POST", "/v1/batches", {"template": "welcome", "name": "stands"})[1]["id"]
+    path = f"/v1/batches/{batch}/notifications"
+    for change, waits in (("status = 'scheduled'", "scheduled_for"), ("status = 'running'", "acceptance"), ("status = 'running', paused = true", "resume"),
+                          ("status = 'running', paused = false, accepted = 3", "index"), ("status = 'completed', ended_at = now() + interval '1 hour'", "index"),
+                          ("ended_at = now() - interval '1 hour'", None), ("status = 'cancelled', accepted = 0, ended_at = now()", None),
+                          ("status = 'failed'", None)):
+        # A lease of another process: none of ours runs it meanwhile.
+        pipeline.postgres.query(f"UPDATE ingest.batches SET holder = 'elsewhere', lease_until = now() + interval '1 hour', {change} WHERE id = %s", batch)
+        answer = page(pipeline, "", path)
+        assert (answer["data"], answer["waits_for"]) == ([], waits), change
 
 
 # ---- bad input, other tenants ---------------------------------------------------------------------------------------------
@@ -189,6 +208,8 @@ def test_another_tenant_finds_nothing_and_its_cursor_is_none(pipeline):
     assert found(pipeline, f"from={when(hours=-1)}&to={when(minutes=1)}", key=other) == []
     recipient = new_person(pipeline)[0]
     assert call(pipeline, "GET", f"/v1/recipients/{recipient}/notifications", key=other)[0] == 404
+    batch = call(pipeline, "POST", "/v1/batches", {"template": "welcome", "name": "ours"})[1]["id"]
+    assert [call(pipeline, "GET", f"/v1/batches/{batch}/notifications", key=key)[0] for key in (None, other)] == [200, 404]
     status, answer = call(pipeline, "GET", f"/v1/notifications?correlation_id={order}&cursor={cursor}", key=other)
     assert status == 400 and answer["field"] == "cursor"
     assert refusal(pipeline, f"correlation_id={order}x&cursor={cursor}")["field"] == "cursor"

@@ -264,6 +264,56 @@ def test_those_asked_at_once_are_read_together_and_each_gets_its_own(pipeline):
     assert [same(answer) for answer in at_once()] == 2 * [same(answer) for answer in late]
 
 
+def test_a_failures_reason_holds_no_value_of_the_variables(pipeline):
+    """What a helper refuses may be personal: it stands in no status, dead letter or log, though the line does."""
+    (pipeline.folder / "priced.txt").write_text("It costs\n{{currency n code}} on {{date at zone=zone}}.\n")
+    pipeline.cli("template", "put", "priced", "--subject", "A price", "--text", pipeline.folder / "priced.txt")
+    secrets = ("Mallory-5", "Eve/Street-7")
+    for code, zone, helper in ((secrets[0], "UTC", "currency"), ("EUR", secrets[1], "date")):
+        body = {"to": "alice@example.com", "template": "priced", "variables": {"n": 5, "at": 0, "code": code, "zone": zone}}
+        place = wait_until(lambda body=body: _post(pipeline, body)[1], 20, "the template")
+        shown = _shown(pipeline, place, "failed")
+        assert shown["reason_code"] == "render_failed" and f"line 2, column {1 if helper == 'currency' else 24}: '{helper}': " in shown["reason"], shown
+        answers = json.dumps([_get(pipeline, f"{place}/{what}") for what in ("timeline", "why")] + [shown, _get(pipeline, "/v1/dead-letters")])
+        assert not any(secret in answers for secret in secrets), answers
+    for log in (pipeline.folder / "services").rglob("*.log"):
+        said = log.read_text(errors="replace")
+        assert not any(secret in said for secret in secrets), log
+
+
+def test_those_asked_together_fail_together_and_none_waits_twice(pipeline):
+    """Two questions wait in Postgres and are ended there: each of them, and all that wait behind them, get 503 with Retry-After at once."""
+    place = _post(pipeline, _mail(correlation_id="fails"))[1]
+    _shown(pipeline, place, "sent")
+    ours = "FROM pg_stat_activity WHERE usename = 'stentor_gateway' AND wait_event_type = 'Lock'"
+
+    def ask(_):
+        connection = http.client.HTTPConnection("127.0.0.1", pipeline.api_port, timeout=60)
+        connection.request("GET", place, headers={"Authorization": f"Bearer {pipeline.key}"})
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("Retry-After"), json.loads(answer.read()).get("type")
+    blocker = pipeline.postgres.connect("postgres", "stentor")
+    with blocker.cursor() as cursor, concurrent.futures.ThreadPoolExecutor(80) as pool:
+        cursor.execute("BEGIN; LOCK TABLE archiver.notifications_record IN ACCESS EXCLUSIVE MODE")
+        asked = [pool.submit(ask, n) for n in range(80)]  # more than two questions take
+        wait_until(lambda: pipeline.postgres.query(f"SELECT count(*) {ours}")[0][0] == 2, 20, "two questions in Postgres")
+        time.sleep(1)
+        assert not any(answer.done() for answer in asked)
+        began = time.monotonic()
+        pipeline.postgres.query(f"SELECT pg_terminate_backend(pid) {ours}")
+        answers = [answer.result(60) for answer in asked]
+        took = time.monotonic() - began
+        left = pipeline.postgres.query(f"SELECT count(*) {ours}")[0][0]
+        cursor.execute("ROLLBACK")
+    blocker.close()
+    assert {(status, kind) for status, _, kind in answers} == {(503, "urn:stentor:problem:unavailable")}, answers
+    assert all(int(after) >= 1 for _, after, _ in answers)
+    assert took < 5 and left == 0, "asked again, they would wait for the lock, or for a statement's ten seconds"
+    wait_until(lambda: ask(0)[0] == 200, 20, "a connection")
+    with concurrent.futures.ThreadPoolExecutor(80) as pool:
+        assert {status for status, _, _ in pool.map(ask, range(80))} == {200}, "nothing is left in the queue"
+
+
 def test_what_is_archived_is_404_with_the_units_name_and_late_events_count(pipeline):
     """History by class and period: a removed unit is named, and what came after a period was sealed is merged as history's readers do."""
     place = _post(pipeline, _mail(correlation_id="late"))[1]

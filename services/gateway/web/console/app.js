@@ -4,6 +4,7 @@
 import { chooseTenant, events, get, Problem, tenantBefore, tenantNow } from "./api.js";
 import { html, useEffect, useRef, useState } from "./html.js";
 import { Trouble, Waiting } from "./parts/notices.js";
+import { allowNames } from "./parts/who.js";
 import { go, Link, readRoute, refine, useRoute } from "./router.js";
 import { signOut, SignIn } from "./session.js";
 import { useDisplay } from "./display.js";
@@ -15,6 +16,7 @@ const SCREENS = [
   { id: "dead", title: "Dead letters", scope: "dead:read", load: () => import("./screens/dead.js") },
   { id: "templates", title: "Templates", scope: "templates:read", load: () => import("./screens/templates.js") },
   { id: "recipients", title: "Recipients", scope: "recipients:read", load: () => import("./screens/recipients.js") },
+  { id: "suppressions", title: "Suppressions", scope: "suppressions:read", load: () => import("./screens/suppressions.js") },
   { id: "batches", title: "Batches", scope: "batches:read", load: () => import("./screens/batches.js") },
   { id: "health", title: "Health", scope: "ops:read", load: () => import("./screens/health.js") },
 ];
@@ -88,6 +90,7 @@ function useMe() {
       return get("/v1/me");
     }).then((data) => {
       if (!tenantNow() && data.tenants?.length > 0 && !data.operator) chooseTenant(data.tenants[0]);
+      allowNames(data.scopes.includes("keys:manage"));
       setMe({ data });
     }, (problem) => setMe(problem.status === 401 ? { signedOut: true } : { problem }));
     const end = () => setMe((before) => ({ signedOut: true, over: before.data !== undefined || before.over }));

@@ -2,6 +2,7 @@
 // How values are shown.
 
 import { html } from "../html.js";
+import { wordsOf } from "../words.js";
 
 // Colour and sign by what a state means for the recipient; the word is always there.
 const TONES = {
@@ -19,6 +20,12 @@ export const toneOf = (state) => TONE.get(state) ?? "none";
 export function Pill({ state, label }) {
   const tone = toneOf(state);
   return html`<span class="pill ${tone}"><span aria-hidden="true">${SIGN[tone] ?? "○"}</span> ${label ?? state}</span>`;
+}
+
+// A code that says why, in plain words and as it is.
+export function Reason({ of }) {
+  const words = of && wordsOf(of);
+  return of ? html`${words && `${words} `}<code class=${words ? "quiet" : ""}>${of}</code>` : null;
 }
 
 const SECOND = { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
@@ -58,5 +65,8 @@ export function Facts({ of }) {
   const given = Object.entries(of).filter(([, value]) => value !== undefined && value !== null && value !== "");
   return html`<dl class="facts">${given.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd dir="auto">${value}</dd></div>`)}</dl>`;
 }
+
+// The end of an id tells two apart; the whole stands in the title and behind the row.
+export const shortId = (id) => `${id.slice(0, 4)}…${id.slice(-8)}`;
 
 export const Json = ({ of }) => html`<pre class="json" tabindex="0" dir="ltr">${JSON.stringify(of, null, 2)}</pre>`;

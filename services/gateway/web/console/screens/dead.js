@@ -5,7 +5,7 @@ import { html, useEffect, useState } from "../html.js";
 import { Field } from "../parts/forms.js";
 import { Moment } from "../parts/moment.js";
 import { Answer, Good, Warning } from "../parts/notices.js";
-import { number, When } from "../parts/show.js";
+import { number, Reason, When } from "../parts/show.js";
 import { Table } from "../parts/table.js";
 import { go, refine } from "../router.js";
 import { useAnswer, usePages } from "../use.js";
@@ -18,7 +18,7 @@ const code = (row) => [row.code, row.enhanced_code].filter(Boolean).join(" ");
 const GROUPS = [
   { name: "Letters", end: true, show: (row) => html`<strong>${number(row.letters)}</strong>` },
   { name: "Stage", show: (row) => row.stage },
-  { name: "Reason", show: (row) => row.reason },
+  { name: "Reason", show: (row) => html`<${Reason} of=${row.reason} />` },
   { name: "Vendor", show: (row) => row.vendor },
   { name: "Code", show: code },
   { name: "Safe", end: true, show: (row) => number(row.safe) },
@@ -31,7 +31,7 @@ const LETTERS = [
   { name: "Stored", show: (row) => html`<${When} at=${row.stored_at} short />` },
   { name: "Resend", show: (row) => html`<${Resend} of=${row.resend} />` },
   { name: "Stage", show: (row) => row.stage },
-  { name: "Reason", show: (row) => row.reason },
+  { name: "Reason", show: (row) => html`<${Reason} of=${row.reason} />` },
   { name: "Code", show: code },
   { name: "Notification", show: (row) => html`<span class="mono">${row.notification_id ?? "–"}</span>` },
   { name: "Says", wide: true, show: (row) => row.detail },

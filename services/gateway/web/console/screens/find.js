@@ -4,7 +4,7 @@
 import { at, get } from "../api.js";
 import { html, useMemo } from "../html.js";
 import { Empty, Trouble, Waiting } from "../parts/notices.js";
-import { Pill, When } from "../parts/show.js";
+import { Pill, Reason, shortId, When } from "../parts/show.js";
 import { Table } from "../parts/table.js";
 import { go, Link, refine } from "../router.js";
 import { useAct, usePages } from "../use.js";
@@ -19,10 +19,13 @@ const GONE = html`<span class="quiet">not in history</span>`; // not yet, or not
 const WHEN = { name: "Accepted", show: (row) => html`<${When} at=${row.created_at} short=${day(row.created_at) === day(Date.now())} />` };
 const STATUS = { name: "Status", show: (row) => (row.status ? html`<${Pill} state=${row.status} />` : GONE) };
 const TEMPLATE = { name: "Template", show: (row) => row.template };
-const REASON = { name: "Reason", show: (row) => row.reason_code ?? "" };
+const REASON = { name: "Reason", show: (row) => html`<${Reason} of=${row.reason_code} />` };
+// An address that was given alone is in no list of the API.
+const RECIPIENT = { name: "Recipient", show: (row) => (row.recipient_id ? html`<span class="mono" title=${row.recipient_id}>${shortId(row.recipient_id)}</span>`
+  : row.status && html`<span class="quiet">an address alone</span>`) };
 const NARROW = [WHEN, STATUS, TEMPLATE, REASON];
 const WHOLE = [
-  WHEN, STATUS, REASON, TEMPLATE,
+  WHEN, STATUS, REASON, RECIPIENT, TEMPLATE,
   { name: "Channel", show: (row) => row.channel },
   { name: "Category", show: (row) => row.category },
   { name: "Correlation", show: (row) => row.correlation_id ?? "" },

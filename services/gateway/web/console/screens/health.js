@@ -5,6 +5,7 @@ import { html, useMemo } from "../html.js";
 import { Field } from "../parts/forms.js";
 import { refine } from "../router.js";
 import { Audit } from "./health/audit.js";
+import { Channels } from "./health/channels.js";
 import { Deliverability, Slo } from "./health/figures.js";
 import { Machines } from "./health/machines.js";
 import { Keys, Limits, Usage } from "./health/tenant.js";
@@ -23,6 +24,7 @@ export default function Health({ route, me, can, tenant }) {
       <${Audit} /><${Slo} from=${from} />
     </div>
     <${Deliverability} from=${from} by=${route.query.by === "vendor" ? "vendor" : "domain"} choose=${(by) => set({ by })} />
+    ${can("tenant:read") && html`<${Channels} tenant=${tenant} can=${can} />`}
     ${can("tenant:read") && html`<div class="columns"><${Usage} from=${from} /><${Limits} /></div>`}
     ${can("keys:manage") && html`<${Keys} />`}
     <${Machines} now=${route.query.view} choose=${(view) => set({ view })} />`;

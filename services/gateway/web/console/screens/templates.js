@@ -5,6 +5,7 @@ import { html, useState } from "../html.js";
 import { Field } from "../parts/forms.js";
 import { Pill, When } from "../parts/show.js";
 import { Table } from "../parts/table.js";
+import { Who } from "../parts/who.js";
 import { go, Link, refine } from "../router.js";
 import { usePages } from "../use.js";
 import { CHANNELS } from "../words.js";
@@ -18,7 +19,7 @@ const COLUMNS = [
   { name: "Category", show: (row) => row.category },
   { name: "Locales", end: true, show: (row) => row.locales },
   { name: "Published", show: (row) => html`<${When} at=${row.published_at} short />` },
-  { name: "By", show: (row) => row.published_by },
+  { name: "By", show: (row) => html`<${Who} of=${row.published_by} />` },
 ];
 
 function List({ route, can }) {

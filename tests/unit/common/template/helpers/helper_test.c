@@ -213,15 +213,15 @@ static void a_helpers_refusal_names_the_place(void **state)
     (void)state;
     static const Row rows[] = {
         {"a\n {{number n}}", "{\"n\":\"secret\"}", "line 2, column 2: 'number': expected a number, got a text", NULL, NULL, false},
-        {"{{number n \"nonsense\"}}", "{\"n\":1}", "number style 'nonsense' cannot be used", NULL, NULL, false},
+        {"{{number n \"nonsense\"}}", "{\"n\":1}", "line 1, column 1: 'number': the number style cannot be used", NULL, NULL, false},
         {"{{number n digits=99}}", "{\"n\":1}", "digits= is a whole number from 0 to 20", NULL, NULL, false},
-        {"{{currency n \"Euro\"}}", "{\"n\":1}", "'Euro' is not a currency", NULL, NULL, false},
+        {"{{currency n \"Euro\"}}", "{\"n\":1}", "line 1, column 1: 'currency': the currency is none: expected three capitals", NULL, NULL, false},
         {"{{currency n}}", "{\"n\":1}", "the currency is missing", NULL, NULL, false},
         {"{{currency n \"EUR\" minor=true}}", "{\"n\":1.5}", "whole number of coins", NULL, NULL, false},
         {"{{date d}}", "{\"d\":\"tomorrow\"}", "expected a time: RFC 3339", NULL, NULL, false},
-        {"{{date d}}", "{\"d\":0}", "time zone 'Mars/Olympus' does not exist", NULL, "Mars/Olympus", false},
-        {"{{date d zone=\"Nowhere\"}}", "{\"d\":0}", "time zone 'Nowhere' does not exist", NULL, NULL, false},
-        {"{{date d time=\"noon\"}}", "{\"d\":0}", "time='noon'", NULL, NULL, false},
+        {"{{date d}}", "{\"d\":0}", "line 1, column 1: 'date': the time zone does not exist", NULL, "Mars/Olympus", false},
+        {"{{date d zone=\"Nowhere\"}}", "{\"d\":0}", "the time zone does not exist", NULL, NULL, false},
+        {"{{date d time=\"noon\"}}", "{\"d\":0}", "time= is short, medium, long or full", NULL, NULL, false},
         {"{{plural n one=\"x\"}}", "{\"n\":2}", "other= is missing", "en", NULL, false},
         {"{{plural n \"x\"}}", "{\"n\":2}", "expected {{plural n 'item' 'items'}}", "en", NULL, false},
         {"{{truncate a 0}}", "{}", "the length is a whole number", NULL, NULL, false},
@@ -229,6 +229,62 @@ static void a_helpers_refusal_names_the_place(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_error(&rows[i]);
     }
+}
+
+static bool no_asset(void *ctx, Str name, Buf *out, Error *err)
+{
+    (void)ctx;
+    (void)out;
+    return error_set(err, ERROR_PERMANENT, "there is no asset '" STR_FMT "'", STR_ARG(name));
+}
+
+// A refusal's text reaches STATUS, history, dead letters and logs; the variables do not.
+static void a_helpers_refusal_holds_no_value_of_the_variables(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {
+        "{{currency 1 v}}", "{{currency v \"EUR\"}}", "{{currency 1 \"EUR\" digits=v}}", "{{currency v \"EUR\" minor=true}}",
+        "{{number 1 v}}", "{{number v}}", "{{number 1 digits=v}}",
+        "{{date 0 zone=v}}", "{{date 0 time=v}}", "{{date v}}", "{{date 0 w}}", "{{date 0 s}}", "{{date 0 locale=w}}",
+        "{{plural v \"a\" \"b\"}}", "{{plural 1 two=v}}", "{{truncate \"a\" v}}", "{{upper \"a\" locale=w}}",
+        "{{asset v}}", "{{asset (lower v)}}", "{{> (lookup . \"v\")}}",
+    };
+    static const char json[] = "{\"v\": \"Mallory/mallory@example.com\", \"s\": \"skeleton:\", \"w\": \"%s\"}";
+    char long_text[400], variables[600];
+    memset(long_text, 'm', sizeof long_text - 1);
+    memcpy(long_text, "mallory", 7);
+    long_text[sizeof long_text - 1] = '\0';
+    (void)snprintf(variables, sizeof variables, json, long_text);
+    TemplateAssets assets = {.find = no_asset};
+    json_t *given = json_loads(variables, 0, NULL);
+    assert_non_null(given);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        Error err = {0};
+        Buf out;
+        buf_init(&out, TEMPLATE_OUTPUT_MAX);
+        Template *tpl = template_compile(str_from(refused[i]), TEMPLATE_ESCAPE_HTML, NULL, &err);
+        TemplateContext context = {.tools = tools, .assets = &assets};
+        if (tpl == NULL || template_render_in(tpl, &context, given, &out, &err)) {
+            fail_msg("%s: not refused (%s)", refused[i], err.text);
+        }
+        if (str_contains_nocase(str_from(err.text), STR("mallory")) || str_contains(str_from(err.text), STR("mmm"))) {
+            fail_msg("%s: %s", refused[i], err.text);
+        }
+        assert_non_null(strstr(err.text, "line 1, column 1: "));
+        template_free(tpl);
+        buf_done(&out);
+    }
+    json_decref(given);
+    // What the template's author wrote is named.
+    Error err = {0};
+    Template *tpl = template_compile(STR("{{asset \"logo.png\"}}"), TEMPLATE_ESCAPE_HTML, NULL, &err);
+    TemplateContext context = {.tools = tools, .assets = &assets};
+    Buf out;
+    buf_init(&out, TEMPLATE_OUTPUT_MAX);
+    assert_false(template_render_in(tpl, &context, NULL, &out, &err));
+    assert_non_null(strstr(err.text, "there is no asset 'logo.png'"));
+    template_free(tpl);
+    buf_done(&out);
 }
 
 static void strict_mode_names_what_is_missing(void **state)
@@ -341,7 +397,8 @@ static void an_asset_is_where_the_context_says(void **state)
     assert_string_equal(with_asset("{{#if (eq (asset name) 1)}}y{{else}}n{{/if}}", &assets, &out, &err), "n");
     assert_string_equal(with_asset("a\n{{asset 'x'}}", &assets, &out, &err), "line 2, column 1: 'asset': there is no 'x'");
     assert_int_equal(err.kind, ERROR_PERMANENT);
-    assert_string_equal(with_asset("{{asset missing}}", &assets, &out, &err), "line 1, column 1: 'asset': there is no ''");
+    assert_string_equal(with_asset("{{asset missing}}", &assets, &out, &err),
+        "line 1, column 1: 'asset': the asset that the argument names is not there, or assets have no address");
     assert_string_equal(with_asset("{{asset name}}", NULL, &out, &err), "line 1, column 1: 'asset': there are no assets here");
     assert_string_equal(with_asset("{{asset}}", &assets, &out, &err), ""); // a variable of that name
     // clang-format on
@@ -378,6 +435,7 @@ int main(void)
         cmocka_unit_test(plurals),
         cmocka_unit_test(dates),
         cmocka_unit_test(a_helpers_refusal_names_the_place),
+        cmocka_unit_test(a_helpers_refusal_holds_no_value_of_the_variables),
         cmocka_unit_test(strict_mode_names_what_is_missing),
         cmocka_unit_test(helpers_are_bounded),
         cmocka_unit_test(formatters_are_kept_and_not_without_end),

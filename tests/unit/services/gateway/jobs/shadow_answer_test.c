@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "common/base/arena.h"
+#include "common/base/buf.h"
+#include "services/gateway/jobs/job_runner.h"
 #include "services/gateway/jobs/shadow_answer.h"
 
 static json_int_t number(const json_t *object, const char *name)
@@ -116,6 +118,7 @@ static void a_diff_becomes_lines_with_what_is_done_to_them(void **state)
         assert_string_equal(text_at(lines, i, "text"), expected[i][1]);
     }
     assert_true(json_is_false(json_object_get(difference, "cut")));
+    assert_int_equal(number(difference, "lines_left_out"), 0);
     json_decref(difference);
 }
 
@@ -130,6 +133,7 @@ static void what_is_too_long_is_cut_between_characters_and_says_so(void **state)
     json_t *difference = answer_of(many);
     assert_int_equal(json_array_size(lines_of(difference)), SHADOW_LINES_MAX);
     assert_true(json_is_true(json_object_get(difference, "cut")));
+    assert_int_equal(number(difference, "lines_left_out"), SHADOW_LINES_MAX);
     json_decref(difference);
     for (size_t i = 0; i < 200; i++) {
         memcpy(line + 1 + 2 * i, "\xc3\xa9", 2);
@@ -143,6 +147,66 @@ static void what_is_too_long_is_cut_between_characters_and_says_so(void **state)
     assert_true(strlen(text) <= SHADOW_LINE_MAX && strlen(text) > SHADOW_LINE_MAX - 2);
     assert_true(json_is_true(json_object_get(difference, "cut")));
     json_decref(difference);
+}
+
+enum { BIG_LINES = SHADOW_LINES_MAX + 7 };
+
+// A diff whose lines take six times their bytes in JSON.
+static char *big_diff(void)
+{
+    Buf out;
+    buf_init(&out, 1024 * 1024);
+    for (int i = 0; i < BIG_LINES; i++) {
+        buf_char(&out, '+');
+        for (int n = 0; n < SHADOW_LINE_MAX; n++) {
+            buf_char(&out, '\x01');
+        }
+        buf_char(&out, '\n');
+    }
+    char *diff = xstrdup(buf_c(&out));
+    buf_done(&out);
+    return diff;
+}
+
+static void the_largest_answer_fits_a_jobs_result_and_counts_what_it_leaves_out(void **state)
+{
+    (void)state;
+    ShadowTally tally;
+    shadow_tally_init(&tally);
+    for (uint64_t i = 0; i < SHADOW_EXAMPLES; i++) {
+        ShadowGroup *group = add_group(&tally, i);
+        for (int part = 0; part < SHADOW_PART_COUNT; part++) {
+            group->parts[part] = big_diff();
+        }
+    }
+    for (int i = 0; i < SHADOW_REASONS_LISTED; i++) {
+        char reason[240]; // as of an Error
+        memset(reason, '\x01', sizeof reason - 1);
+        (void)snprintf(reason, 4, "%03d", i);
+        reason[3] = '\x01';
+        reason[sizeof reason - 1] = '\0';
+        shadow_count_reason(&tally, "code", reason);
+    }
+    json_t *answer = shadow_answer(&tally, 0);
+    assert_true(json_dumpb(answer, NULL, 0, JSON_COMPACT) < JOB_RESULT_MAX - 16 * 1024);
+    const json_t *differences = json_object_get(answer, "differences");
+    assert_int_equal(json_array_size(differences), SHADOW_EXAMPLES);
+    for (size_t i = 0; i < SHADOW_EXAMPLES; i++) {
+        const json_t *difference = json_array_get(differences, i);
+        const json_t *parts = json_object_get(difference, "parts");
+        size_t shown = 0;
+        assert_int_equal(json_array_size(parts), SHADOW_PART_COUNT);
+        for (size_t part = 0; part < SHADOW_PART_COUNT; part++) {
+            size_t count = json_array_size(json_object_get(json_array_get(parts, part), "lines"));
+            assert_true(count > 0); // each has its share
+            shown += count;
+        }
+        assert_true(json_is_true(json_object_get(difference, "cut")));
+        assert_int_equal(
+            number(difference, "lines_left_out"), SHADOW_PART_COUNT * BIG_LINES - shown);
+    }
+    json_decref(answer);
+    shadow_tally_done(&tally);
 }
 
 static void the_most_frequent_reasons_are_listed(void **state)
@@ -173,6 +237,7 @@ int main(void)
         cmocka_unit_test(groups_beyond_the_first_are_a_number),
         cmocka_unit_test(a_diff_becomes_lines_with_what_is_done_to_them),
         cmocka_unit_test(what_is_too_long_is_cut_between_characters_and_says_so),
+        cmocka_unit_test(the_largest_answer_fits_a_jobs_result_and_counts_what_it_leaves_out),
         cmocka_unit_test(the_most_frequent_reasons_are_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

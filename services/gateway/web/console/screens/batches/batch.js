@@ -5,8 +5,9 @@ import { at } from "../../api.js";
 import { html, useEffect, useState } from "../../html.js";
 import { Field } from "../../parts/forms.js";
 import { Answer, Empty, Warning } from "../../parts/notices.js";
-import { age, Facts, Json, number, percent, Pill, When } from "../../parts/show.js";
+import { age, Facts, Json, number, percent, Pill, Reason, When } from "../../parts/show.js";
 import { Table } from "../../parts/table.js";
+import { Who } from "../../parts/who.js";
 import { go, Link, refine } from "../../router.js";
 import { useAnswer, usePages } from "../../use.js";
 import { Commands } from "./commands.js";
@@ -48,17 +49,22 @@ const NOTIFICATIONS = [
   { name: "Accepted", show: (row) => html`<${When} at=${row.created_at} short />` },
   { name: "Status", show: (row) => (row.status ? html`<${Pill} state=${row.status} />` : html`<span class="quiet">not in history</span>`) },
   { name: "Notification", show: (row) => html`<span class="mono">${row.id}</span>` },
-  { name: "Reason", wide: true, show: (row) => row.reason ?? row.reason_code ?? "" },
+  { name: "Reason", wide: true, show: (row) => html`<${Reason} of=${row.reason_code} /> ${row.reason}` },
 ];
+
+// What an empty list waits for, as the API says it.
+const WAITS = {
+  start: "There is none yet: the batch waits for its start.", scheduled_for: "There is none yet: the batch waits for its time.",
+  acceptance: "There is none yet: its first members are being accepted.", resume: "There is none yet: the batch is paused.",
+  index: "There is none here yet: the search index is behind.", null: "It has no notification, and none comes." };
 
 function Notifications({ id, status, choose, there }) {
   const list = usePages(there ? at`/v1/batches/${id}/notifications` : undefined, { status });
-  const none = list.problem?.status === 404; // as long as the index has none of it
   return html`<section aria-labelledby="made"><h2 id="made">Notifications</h2>
     <div class="filters"><${Field} label="Status" value=${status} choices=${STATUSES} set=${choose} />
       <div><button type="button" onClick=${list.again} disabled=${!there}>Look again</button></div></div>
-    <${Table} label="Notifications of the batch" columns=${NOTIFICATIONS} list=${none ? { rows: [] } : list} id=${(row) => row.id} open=${(row) => go("find", [row.id])}
-      empty=${there && !none ? "None is like this." : "There is no notification of it yet."} />
+    <${Table} label="Notifications of the batch" columns=${NOTIFICATIONS} list=${list} id=${(row) => row.id} open=${(row) => go("find", [row.id])}
+      empty=${!there ? "There is no notification of it yet." : WAITS[list.about?.waits_for] ?? "None is like this."} />
   </section>`;
 }
 
@@ -68,7 +74,7 @@ function About({ of }) {
     Channel: of.channel, Category: of.category, Priority: of.priority, Locale: of.locale,
     Pace: of.rate_per_second > 0 ? `${number(of.rate_per_second)} a second` : "no limit", "Broken lines": number(of.broken_lines),
     "Checkpoint": `chunk ${number(of.checkpoint.chunk)} of ${number(of.checkpoint.chunks)}`, Consent: of.consent?.source,
-    Made: html`<${When} at=${of.created_at} /> by <span class="mono">${of.created_by}</span>`, "Scheduled for": of.scheduled_for && html`<${When} at=${of.scheduled_for} />`,
+    Made: html`<${When} at=${of.created_at} /> by <${Who} of=${of.created_by} />`, "Scheduled for": of.scheduled_for && html`<${When} at=${of.scheduled_for} />`,
     Started: of.started_at && html`<${When} at=${of.started_at} />`, Ended: of.ended_at && html`<${When} at=${of.ended_at} />` }} />
     ${of.recipient_query !== undefined && html`<h3>Whom its query chooses</h3><${Json} of=${of.recipient_query} />`}`;
 }

@@ -5,7 +5,7 @@ import { at, send } from "../../api.js";
 import { html, useEffect, useRef, useState } from "../../html.js";
 import { Confirm } from "../../parts/forms.js";
 import { Answer, Good, Trouble, Warning } from "../../parts/notices.js";
-import { bytes, Facts, number, Pill, When } from "../../parts/show.js";
+import { bytes, Facts, number, Pill, Reason, When } from "../../parts/show.js";
 import { Table } from "../../parts/table.js";
 import { Link } from "../../router.js";
 import { useAct, useAnswer } from "../../use.js";
@@ -25,7 +25,7 @@ const STEPS = [
   { name: "When", show: (row) => html`<${When} at=${row.at} short />` },
   { name: "Status", show: (row) => html`<${Pill} state=${row.status} />` },
   { name: "Attempt", end: true, show: (row) => row.attempt },
-  { name: "Reason", wide: true, show: (row) => row.reason ?? row.reason_code ?? "" },
+  { name: "Reason", wide: true, show: (row) => html`<${Reason} of=${row.reason_code} /> ${row.reason}` },
 ];
 
 function Check({ label, checked, set }) {
@@ -76,7 +76,7 @@ function About({ letter, can, ask }) {
     ${can("dead:resend") && html`<p class="acts"><button type="button" class="main" onClick=${() => ask("send")}>Send again …</button>
       <button type="button" class="danger" onClick=${() => ask("drop")}>Drop …</button></p>`}
     <${Facts} of=${{
-      Stage: letter.stage, Reason: letter.reason, Stored: html`<${When} at=${letter.stored_at} />`,
+      Stage: letter.stage, Reason: html`<${Reason} of=${letter.reason} />`, Stored: html`<${When} at=${letter.stored_at} />`,
       Notification: id && html`<${Link} class="mono" to="find" parts=${[id]}>${id}</>`,
       Event: letter.event_id && html`<span class="mono">${letter.event_id}</span>`, Subject: letter.subject && html`<span class="mono">${letter.subject}</span>`,
       "Came from": letter.stream && `${letter.stream}, ${number(letter.stream_sequence)}`, Deliveries: letter.deliveries !== undefined && number(letter.deliveries),

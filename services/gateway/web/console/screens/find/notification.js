@@ -4,7 +4,7 @@
 import { at } from "../../api.js";
 import { html, useEffect, useRef } from "../../html.js";
 import { Answer, Trouble, Waiting } from "../../parts/notices.js";
-import { Facts, toneOf, Pill, When } from "../../parts/show.js";
+import { Facts, toneOf, Pill, Reason, When } from "../../parts/show.js";
 import { Why } from "../../parts/why.js";
 import { Link } from "../../router.js";
 import { useAnswer, useStream } from "../../use.js";
@@ -40,7 +40,7 @@ function About({ of }) {
     "Recipient": of.recipient_id && html`<${Link} to="recipients" parts=${[of.recipient_id]} class="mono">${of.recipient_id}</>`,
     "Correlation": of.correlation_id && html`<${Link} to="find" query=${{ q: of.correlation_id, as: "correlation_id" }}>${of.correlation_id}</>`,
     "Batch": of.batch_id && html`<${Link} to="batches" parts=${[of.batch_id]} class="mono">${of.batch_id}</>`,
-    "Accepted": time(of.created_at), "Scheduled for": time(of.scheduled_for), "Reason": of.reason_code }} />`;
+    "Accepted": time(of.created_at), "Scheduled for": time(of.scheduled_for), "Reason": of.reason_code && html`<${Reason} of=${of.reason_code} />` }} />`;
 }
 
 // The one sentence that the reader came for.

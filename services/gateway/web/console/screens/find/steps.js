@@ -5,7 +5,7 @@ import { at } from "../../api.js";
 import { html, useState } from "../../html.js";
 import { Tabs } from "../../parts/forms.js";
 import { Empty, Trouble, Warning } from "../../parts/notices.js";
-import { age, Facts, Json, Pill, When } from "../../parts/show.js";
+import { age, Facts, Json, Pill, Reason, When } from "../../parts/show.js";
 import { usePages } from "../../use.js";
 
 const VIEWS = [{ id: "compact", label: "Compact" }, { id: "full", label: "Full" }, { id: "json", label: "JSON" }];
@@ -23,7 +23,7 @@ function Full({ steps }) {
     <span class="at">${step.at ? html`<${When} at=${step.at} />` : "–"}</span> <${Pill} state=${step.status} />
     <span>${step.attempt !== undefined && html`attempt ${step.attempt} by <bdi>${step.vendor}</bdi>: ${step.outcome} <code>${step.code}</code> `}
       ${step.until && html`until <${When} at=${step.until} /> `}
-      ${step.reason_code && html`<code>${step.reason_code}</code> `}<bdi>${step.reason}</bdi></span></li>`)}</ol>`;
+      ${step.reason_code && html`<${Reason} of=${step.reason_code} /> `}<bdi>${step.reason}</bdi></span></li>`)}</ol>`;
 }
 
 export function Timeline({ of }) {

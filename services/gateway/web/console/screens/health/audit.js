@@ -7,6 +7,7 @@ import { Field } from "../../parts/forms.js";
 import { Answer, Trouble, Warning } from "../../parts/notices.js";
 import { age, number, Pill, rate, When } from "../../parts/show.js";
 import { Table } from "../../parts/table.js";
+import { Who } from "../../parts/who.js";
 import { useAct, useAnswer } from "../../use.js";
 
 const DAY_MS = 86_400_000;
@@ -43,7 +44,7 @@ const COLUMNS = [
   { name: "Lost", end: true, show: (row) => number(row.result?.lost) },
   { name: "Doubled", end: true, show: (row) => number(row.result?.doubled) },
   { name: "Unsettled", end: true, show: (row) => number(row.result?.unsettled) },
-  { name: "By", show: (row) => row.asked_by },
+  { name: "By", show: (row) => html`<${Who} of=${row.asked_by} />` },
 ];
 
 // The one that is under way, else the one that was chosen, else the newest that is done.

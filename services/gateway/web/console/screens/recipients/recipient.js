@@ -5,7 +5,7 @@ import { ask, at, get, send } from "../../api.js";
 import { html, useState } from "../../html.js";
 import { Confirm } from "../../parts/forms.js";
 import { Answer, Empty, Good, Warning } from "../../parts/notices.js";
-import { Facts, Pill, When } from "../../parts/show.js";
+import { Facts, Pill, Reason, When } from "../../parts/show.js";
 import { Table } from "../../parts/table.js";
 import { go, Link } from "../../router.js";
 import { useAct, useAnswer, usePages } from "../../use.js";
@@ -25,7 +25,7 @@ const ADDRESSES = [
 const NOTIFICATIONS = [
   { name: "Accepted", show: (row) => html`<${When} at=${row.created_at} />` },
   { name: "Status", show: (row) => row.status && html`<${Pill} state=${row.status} />` },
-  { name: "Reason", show: (row) => row.reason_code ?? "" },
+  { name: "Reason", show: (row) => html`<${Reason} of=${row.reason_code} />` },
   { name: "Template", show: (row) => row.template ?? "" },
   { name: "Channel", show: (row) => row.channel ?? "" },
   { name: "Notification", show: (row) => html`<span class="mono">${row.id}</span>` },

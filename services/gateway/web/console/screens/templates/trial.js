@@ -7,6 +7,7 @@ import { Field } from "../../parts/forms.js";
 import { Answer, Empty, Good, Trouble } from "../../parts/notices.js";
 import { age, Facts, number, Pill, When } from "../../parts/show.js";
 import { Table } from "../../parts/table.js";
+import { Who } from "../../parts/who.js";
 import { Link } from "../../router.js";
 import { useAct, useAnswer, usePages } from "../../use.js";
 import { readJson } from "./document.js";
@@ -41,7 +42,7 @@ const JOBS = [
   { name: "State", show: (row) => html`<${Pill} state=${row.state} />` },
   { name: "Days", end: true, show: (row) => row.days },
   { name: "Compared", end: true, show: (row) => number(row.progress?.compared) },
-  { name: "By", show: (row) => row.asked_by },
+  { name: "By", show: (row) => html`<${Who} of=${row.asked_by} />` },
 ];
 const MEANS = { "+": "added", "-": "removed", "@": "quiet", " ": "" };
 
@@ -49,7 +50,7 @@ function Difference({ of }) {
   return html`<section class="panel"><h3>${number(of.count)} differ so from ${of.version}; for example <${Link} to="find" parts=${[of.notification_id]}>${of.notification_id}</></h3>
     ${of.parts.map((part) => html`<h4 key=${part.part}>${part.part}</h4><pre class="diff" tabindex="0" dir="auto" aria-label=${`Difference of ${part.part}`}>${part.lines.map((line, index) => html`
       <span key=${index} class=${MEANS[line.op]}>${line.op === "@" ? line.text : `${line.op} ${line.text}`}\n</span>`)}</pre>`)}
-    ${of.cut && html`<p class="quiet">More lines differ than are shown.</p>`}</section>`;
+    ${of.cut && html`<p class="quiet">${of.lines_left_out > 0 ? `${number(of.lines_left_out)} more lines are not shown.` : "Long lines are cut."}</p>`}</section>`;
 }
 
 function Result({ of }) {

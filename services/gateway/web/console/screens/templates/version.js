@@ -6,6 +6,7 @@ import { html, useState } from "../../html.js";
 import { Confirm, Field, Tabs } from "../../parts/forms.js";
 import { Answer, Warning } from "../../parts/notices.js";
 import { Facts, Pill, When } from "../../parts/show.js";
+import { Who } from "../../parts/who.js";
 import { Link, refine } from "../../router.js";
 import { useAct, useAnswer } from "../../use.js";
 import { Diff } from "./diff.js";
@@ -40,7 +41,7 @@ function Head({ version, versions, route, can, again }) {
         choices=${[...versions].reverse().map((each) => ({ value: each.version, label: `${each.version} (${each.status})` }))} />
       <div class="acts">${offered.map((name) => html`<button key=${name} type="button" class=${name === "activate" ? "main" : ""} onClick=${() => setAct(name)}>${LIFE[name].yes}</button>`)}</div>
     </div>
-    <${Facts} of=${{ Channel: version.channel, Category: version.category, Published: html`<${When} at=${version.published_at} />`, By: version.published_by,
+    <${Facts} of=${{ Channel: version.channel, Category: version.category, Published: html`<${When} at=${version.published_at} />`, By: version.published_by && html`<${Who} of=${version.published_by} />`,
       "Approved by": version.approved_by, Source: version.source, Provenance: version.provenance, Supersedes: version.supersedes }} />
     ${version.deprecated_at && html`<${Warning}>Deprecated: callers should leave it from <${When} at=${version.deprecated_at} />.</>`}
     ${act && html`<${Life} act=${act} version=${version} close=${() => setAct(undefined)} done=${again} />`}`;
