@@ -26,24 +26,31 @@ bool notification_of_events(
     if (!frames_unpack(events, arena, &frames, &count, err)) {
         return false;
     }
+    Str gate_trace = STR_EMPTY; // of the request, which stands before its status
     for (size_t i = 0; i < count; i++) {
+        bool status = frames[i].kind == FRAME_STATUS;
         BusMessage message = {
-            .stream = "STATUS",
+            .stream = status ? "STATUS" : "REQUEST",
             .payload = frames[i].out.payload,
             .stored_at_us = accepted_at_us,
         };
         HistoryRow row;
         AttemptRow attempt;
-        if (frames[i].kind != FRAME_STATUS) {
+        if (frames[i].kind == FRAME_DEFERRED) {
             continue;
         }
         if (!event_row_read(&message, arena, &row, &attempt, err)) {
             return false;
         }
-        if (is_about(&row, tenant, id)) {
+        if (!is_about(&row, tenant, id)) {
+            continue;
+        }
+        if (status) {
+            row.text[FOLD_GATE_TRACE] = gate_trace.len > 0 ? gate_trace : row.text[FOLD_GATE_TRACE];
             *ret = row;
             return true;
         }
+        gate_trace = row.text[FOLD_GATE_TRACE];
     }
     return error_set(
         err, ERROR_PERMANENT, "the accept log's row of '" STR_FMT "' has no status of it",

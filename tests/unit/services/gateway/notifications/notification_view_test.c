@@ -10,6 +10,7 @@
 #include "common/bus/events/frames.h"
 #include "common/codec/event.h"
 #include "services/gateway/notifications/notification_view.h"
+#include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
 
 #define ALICE "ntf_01M83AVY1NCDCG3Y6T3Y82BH3P"
@@ -39,6 +40,23 @@ static Frame status_frame(Arena *arena, const char *tenant, const char *id, cons
     return frame;
 }
 
+static Frame request_frame(Arena *arena, const char *id, const char *gate_trace)
+{
+    Stentor__V1__Meta meta;
+    Stentor__V1__NotificationRequest event;
+    stentor__v1__meta__init(&meta);
+    stentor__v1__notification_request__init(&event);
+    meta.tenant = arena_printf(arena, "acme");
+    meta.notification_id = arena_printf(arena, "%s", id);
+    event.meta = &meta;
+    event.channel = (Stentor__V1__Channel)CHANNEL_EMAIL;
+    event.gate_trace = arena_printf(arena, "%s", gate_trace);
+    Frame frame = {FRAME_REQUEST, {.subject = "ntf.request.normal.acme"}};
+    frame.out.event_id = STR("BBBBBBBBBBBBBBBBBBBBBB");
+    assert_true(event_pack(&event.base, arena, &frame.out.payload, NULL));
+    return frame;
+}
+
 static Str accept_row(const Frame *frames, size_t count, Arena *arena)
 {
     Str packed = frames_pack(frames, count, arena);
@@ -52,12 +70,12 @@ static void the_accept_log_shows_the_status_of_the_one_that_is_asked_for(void **
 {
     (void)state;
     Arena *arena = arena_new(0);
-    Frame request = {FRAME_REQUEST, {.subject = "ntf.request.normal.acme", .payload = STR("x")}};
-    request.out.event_id = STR("BBBBBBBBBBBBBBBBBBBBBB");
+    Frame deferred = {FRAME_DEFERRED, {.subject = "ntf.deferred.limit.acme", .payload = STR("x")}};
+    deferred.out.event_id = STR("CCCCCCCCCCCCCCCCCCCCCC");
     Frame frames[] = {
-        request, status_frame(arena, "acme", BOB, "opt_out"),
-        status_frame(arena, "acme", ALICE, "hard_bounce")};
-    Str events = accept_row(frames, 3, arena);
+        deferred, request_frame(arena, BOB, "T+S+A+"), status_frame(arena, "acme", BOB, "opt_out"),
+        request_frame(arena, ALICE, "T+S-"), status_frame(arena, "acme", ALICE, "hard_bounce")};
+    Str events = accept_row(frames, 5, arena);
     HistoryRow row;
     Error err = {0};
     if (!notification_of_events(
@@ -67,6 +85,7 @@ static void the_accept_log_shows_the_status_of_the_one_that_is_asked_for(void **
     assert_int_equal(row.status, STATUS_SUPPRESSED);
     assert_true(str_eq(row.reason_code, STR("hard_bounce")));
     assert_int_equal(row.at_us[FOLD_ENDED], accepted_at_us);
+    assert_true(str_eq(row.text[FOLD_GATE_TRACE], STR("T+S-")));
     assert_false(notification_of_events(
         events, accepted_at_us, STR("other"), STR(ALICE), arena, &row, &err));
     assert_false(notification_of_events(
