@@ -19,6 +19,8 @@ enum {
     FLUSH_MS = 20,
     PASSED_MAX = 256 * 1024 * 1024,
     HOLD_BYTES_MAX = 48 * 1024 * 1024,
+    HOLD_US = 30 * 1000 * 1000, // of the streams' time: no service reads these tables meanwhile
+    STEP = 512,                 // events of STATUS: about what its reader hands over at once
 };
 
 const char *const history_streams[HISTORY_STREAM_COUNT + 1] = {
@@ -36,7 +38,10 @@ struct HistoryRebuild {
     int64_t missing_before_us;
     Buf passed;
     Hold *hold;
-    int64_t status_at_us; // how far STATUS is read: when its last event was stored
+    int64_t read_at_us[HISTORY_STREAM_COUNT]; // how far each is read: when its last was stored
+    int64_t step_us; // of the streams' time that the last STEP events of STATUS were
+    int64_t step_at_us;
+    int step_count;
 };
 
 static int find_stream(const BusMessage *message)
@@ -78,13 +83,22 @@ static void note_passed(HistoryRebuild *rebuild, const BusMessage *message, Aren
     }
 }
 
+static void note_read(HistoryRebuild *rebuild, int stream, const BusMessage *message)
+{
+    rebuild->read_at_us[stream] = message->stored_at_us;
+    if (stream == STATUS_STREAM && ++rebuild->step_count == STEP) {
+        rebuild->step_us =
+            rebuild->step_at_us != 0 ? message->stored_at_us - rebuild->step_at_us : 0;
+        rebuild->step_at_us = message->stored_at_us;
+        rebuild->step_count = 0;
+    }
+}
+
 static bool fold_message(HistoryRebuild *rebuild, const BusMessage *message, Arena *arena)
 {
     Error unreadable;
     int stream = find_stream(message);
-    if (stream == STATUS_STREAM && message->stored_at_us > rebuild->status_at_us) {
-        rebuild->status_at_us = message->stored_at_us;
-    }
+    note_read(rebuild, stream, message);
     if (is_behind(rebuild->options.until, stream, message)) {
         note_passed(rebuild, message, arena);
         return true;
@@ -103,12 +117,19 @@ static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena
     return fold_message(ctx, message, arena);
 }
 
+static bool has_read(const HistoryRebuild *rebuild, int stream)
+{
+    return projector_has_read(rebuild->projector, history_streams[stream]);
+}
+
 // Time is that of the streams: a request waits until STATUS is read as far as it and its span.
-// Then, or where STATUS ends, no status of it comes soon.
+// Then, or where STATUS ends, no status of it comes soon. Where memory ends, the oldest is the one
+// whose end is the least near.
 static int64_t stream_time_us(const HistoryRebuild *rebuild)
 {
-    bool ended = projector_has_read(rebuild->projector, history_streams[STATUS_STREAM]);
-    return ended ? INT64_MAX : rebuild->status_at_us;
+    bool full = hold_bytes(rebuild->hold) > HOLD_BYTES_MAX / 4 * 3;
+    return full || has_read(rebuild, STATUS_STREAM) ? INT64_MAX
+                                                    : rebuild->read_at_us[STATUS_STREAM];
 }
 
 static int on_projector_wait(void *ctx)
@@ -128,14 +149,31 @@ static bool on_projector_held(void *ctx, const char *stream, ProjectorPlace *ret
     return true;
 }
 
-// Requests that do not fit would be written before their end comes, and those whose end is next
-// would wait behind them.
+// A status that is read before its request is a row that is written twice. So STATUS follows the
+// requests, by a step, and they run ahead of it until half of the memory is used. Never does each
+// wait for the other: a request's stream that is behind STATUS and its step is read.
+static bool is_ahead(const HistoryRebuild *rebuild, int stream)
+{
+    int64_t status_us = rebuild->read_at_us[STATUS_STREAM] + rebuild->step_us;
+    if (stream != STATUS_STREAM) {
+        return hold_bytes(rebuild->hold) > HOLD_BYTES_MAX / 2 &&
+               rebuild->read_at_us[stream] > status_us;
+    }
+    bool ahead = false;
+    for (int i = 0; i < STATUS_STREAM; i++) {
+        ahead = ahead || (!has_read(rebuild, i) && rebuild->read_at_us[i] <= status_us);
+    }
+    return ahead;
+}
+
 static bool on_projector_ahead(void *ctx, const char *stream)
 {
     const HistoryRebuild *rebuild = ctx;
-    return strcmp(stream, history_streams[STATUS_STREAM]) != 0 &&
-           hold_bytes(rebuild->hold) > HOLD_BYTES_MAX / 2 &&
-           !projector_has_read(rebuild->projector, history_streams[STATUS_STREAM]);
+    int at = 0;
+    while (strcmp(history_streams[at], stream) != 0) {
+        at++;
+    }
+    return !has_read(rebuild, STATUS_STREAM) && is_ahead(rebuild, at);
 }
 
 static void on_projector_write(void *ctx, DbTxn *txn)
@@ -154,6 +192,7 @@ static void on_projector_committed(void *ctx, DbTxn *txn)
     } else {
         history_months_forget(&rebuild->months);
         fold_forget(rebuild->fold);
+        memset(rebuild->read_at_us, 0, sizeof rebuild->read_at_us);
     }
     fold_clear(rebuild->fold);
 }
@@ -170,7 +209,7 @@ HistoryRebuild *history_rebuild_new(Bus *bus, const HistoryRebuildOptions *optio
     HistoryRebuild *rebuild = xcalloc(1, sizeof(*rebuild));
     rebuild->options = *options;
     rebuild->fold = fold_new();
-    rebuild->hold = hold_new(HOLD_BYTES_MAX, HOLD_MAX_US);
+    rebuild->hold = hold_new(HOLD_BYTES_MAX, HOLD_US);
     fold_hold_back(rebuild->fold, rebuild->hold, NULL); // no service reads these tables
     buf_init(&rebuild->passed, PASSED_MAX);
     history_sql_init(&rebuild->sql, options->schema, HISTORY_LATE_NOWHERE);

@@ -237,6 +237,7 @@ static void start_folding(Projector *p)
             p->options.readers->open(p->options.readers_ctx, p->bus, &options, &handlers, source);
         p->readers_open++;
     }
+    pause_readers(p, false);
 }
 
 // ---- positions ----

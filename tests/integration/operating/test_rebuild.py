@@ -403,6 +403,11 @@ def test_a_long_log_is_folded_at_once(own):
     assert (done["events"], done["unreadable"], done["carried"]) == (events, 0, 0)
     assert done["events_per_s"] == pytest.approx(done["events"] / done["seconds"])
     assert rows(own) == before and len(before) == 2 * count
+    own.services["archiver"].stop()
+    written = ("SELECT sum(n_tup_ins)::int, sum(n_tup_upd)::int FROM pg_stat_user_tables WHERE schemaname = 'archiver' AND relname LIKE 'notifications%%'")
+    wait_until(lambda: own.postgres.query(written)[0][0] == count, 20, "the counts of Postgres")
+    assert own.postgres.query(written)[0][1] < count // 10, "a row is written once: STATUS is not read before its requests"
+    own.services["archiver"].start()
     assert rebuild(own, "--dry-run")["differences"] == 0
 
 
