@@ -140,6 +140,7 @@ static bool read_request(
            set_text(row, FOLD_BATCH, event->batch_id, err) &&
            set_text(row, FOLD_DIGEST, event->digest_window_id, err) &&
            set_text(row, FOLD_COPY_OF, event->copy_of, err) &&
+           set_text(row, FOLD_GATE_TRACE, event->gate_trace, err) &&
            read_address(row, event->address_hash, event->address, arena, err) &&
            set_time(row, FOLD_QUEUED, event->accepted_at_us, err) &&
            set_time(row, FOLD_SCHEDULED_FOR, event->scheduled_for_us, err) &&

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "common/history/event_row.h"
+#include "common/history/hold.h"
+#include "common/model/status.h"
 
 enum { CAPACITY_FIRST = 1024 }; // a power of two
 
@@ -19,6 +21,9 @@ struct Fold {
     uint32_t *slots;
     size_t slot_mask;
     int64_t oldest_us;
+    Hold *hold;                                  // NULL: no row is held
+    bool (*may_wait)(const HistoryRow *request); // NULL: each may
+    int64_t now_us;
 };
 
 const char *fold_text_column(FoldText field)
@@ -182,7 +187,8 @@ AttemptRow *const *fold_attempts(const Fold *fold, size_t *ret_count)
 
 int64_t fold_oldest_us(const Fold *fold)
 {
-    return fold->oldest_us;
+    return fold->hold == NULL ? fold->oldest_us
+                              : earlier(fold->oldest_us, hold_oldest_us(fold->hold));
 }
 
 void fold_clear(Fold *fold)
@@ -191,6 +197,17 @@ void fold_clear(Fold *fold)
     fold->attempt_count = 0;
     fold->oldest_us = 0;
     memset(fold->slots, 0, (fold->slot_mask + 1) * sizeof(uint32_t));
+    if (fold->hold != NULL) {
+        hold_settle(fold->hold);
+    }
+}
+
+void fold_forget(Fold *fold)
+{
+    fold_clear(fold);
+    if (fold->hold != NULL) {
+        hold_forget(fold->hold);
+    }
 }
 
 static HistoryRow *find_row(const Fold *fold, Str id, Str tenant)
@@ -205,16 +222,36 @@ static HistoryRow *find_row(const Fold *fold, Str id, Str tenant)
     return NULL;
 }
 
+static void add_row(Fold *fold, HistoryRow *row)
+{
+    fold->rows[fold->row_count] = row;
+    index_row(fold, fold->row_count++);
+}
+
+// Among the rows from here on; NULL: none is held.
+static HistoryRow *take_held(Fold *fold, const HistoryRow *event)
+{
+    int64_t oldest_us = hold_oldest_us(fold->hold);
+    HistoryRow *row = hold_take(fold->hold, event->tenant, event->id);
+    if (row != NULL) {
+        fold->oldest_us = earlier(fold->oldest_us, oldest_us);
+        add_row(fold, row);
+    }
+    return row;
+}
+
 static HistoryRow *put_row(Fold *fold, const HistoryRow *event, Arena *arena)
 {
     HistoryRow *row = find_row(fold, event->id, event->tenant);
+    if (row == NULL && fold->hold != NULL) {
+        row = take_held(fold, event);
+    }
     if (row != NULL) {
         merge_row(row, event);
         return row;
     }
     row = arena_copy(arena, event, sizeof(*event));
-    fold->rows[fold->row_count] = row;
-    index_row(fold, fold->row_count++);
+    add_row(fold, row);
     return row;
 }
 
@@ -240,23 +277,104 @@ static void put_attempt(Fold *fold, HistoryRow *row, const AttemptRow *event, Ar
     same->row = row;
 }
 
+// STATUS `queued` says what the notification's REQUEST says, and REQUEST says more: it makes no
+// row. Ingest publishes both from one accept row, and its sweep publishes both again, so none is
+// without its request. One that says more (of an older release: what the gate asked) is folded.
+static bool repeats_request(const HistoryRow *row, const AttemptRow *attempt)
+{
+    static const FoldText own[] = {
+        FOLD_GATE_TRACE, FOLD_DIGEST, FOLD_FROM_DOMAIN, FOLD_PROVIDER, FOLD_CHECKSUM};
+    size_t said = row->reason_code.len + row->reason.len;
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        said += row->text[own[i]].len;
+    }
+    bool timed = row->at_us[FOLD_SCHEDULED_FOR] != 0 || row->at_us[FOLD_RENDERED] != 0;
+    return row->status == STATUS_QUEUED && row->rank == status_rank(STATUS_QUEUED) && said == 0 &&
+           !timed && attempt->number == 0;
+}
+
+static void make_room(Fold *fold)
+{
+    if (fold->row_count == fold->capacity || fold->attempt_count == fold->capacity) {
+        grow(fold);
+    }
+}
+
+// Only what nothing else is known of: a request that comes once more joins its row.
+static bool hold_back(Fold *fold, const HistoryRow *row, const BusMessage *message)
+{
+    bool may_wait = fold->may_wait == NULL || fold->may_wait(row);
+    return may_wait && find_row(fold, row->id, row->tenant) == NULL &&
+           take_held(fold, row) == NULL && hold_put(fold->hold, row, message, fold->now_us);
+}
+
+static void put_event(
+    Fold *fold, const BusMessage *message, const HistoryRow *row, const AttemptRow *attempt,
+    Arena *arena)
+{
+    bool status = str_eq(str_from(message->stream), STR("STATUS"));
+    make_room(fold);
+    if (row->status == STATUS_NONE || (status && repeats_request(row, attempt)) ||
+        (!status && fold->hold != NULL && hold_back(fold, row, message))) {
+        return;
+    }
+    if (fold->hold != NULL && row->status == STATUS_SENT) {
+        hold_learn(fold->hold, message->stored_at_us - row->created_at_us);
+    }
+    HistoryRow *merged = put_row(fold, row, arena);
+    if (attempt->number > 0) {
+        put_attempt(fold, merged, attempt, arena);
+    }
+    fold->oldest_us = earlier(fold->oldest_us, message->stored_at_us);
+}
+
 bool fold_event(Fold *fold, const BusMessage *message, Arena *arena, Error *err)
 {
     HistoryRow row;
     AttemptRow attempt;
-    if (!event_row_read(message, arena, &row, &attempt, err)) {
-        return false;
+    bool read = event_row_read(message, arena, &row, &attempt, err);
+    if (read) {
+        put_event(fold, message, &row, &attempt, arena);
     }
-    if (row.status == STATUS_NONE) {
-        return true;
+    if (fold->hold != NULL) {
+        hold_pass(fold->hold, message);
     }
-    if (fold->row_count == fold->capacity || fold->attempt_count == fold->capacity) {
-        grow(fold);
+    return read;
+}
+
+// ---- holding back ----
+
+void fold_hold_back(Fold *fold, Hold *hold, bool (*may_wait)(const HistoryRow *request))
+{
+    fold->hold = hold;
+    fold->may_wait = may_wait;
+}
+
+void fold_set_now(Fold *fold, int64_t now_us)
+{
+    fold->now_us = now_us;
+}
+
+int fold_wait_ms(const Fold *fold, int64_t now_us)
+{
+    if (fold->row_count > 0) {
+        return 0;
     }
-    HistoryRow *merged = put_row(fold, &row, arena);
-    if (attempt.number > 0) {
-        put_attempt(fold, merged, &attempt, arena);
+    int64_t wait_us = fold->hold != NULL ? hold_wait_us(fold->hold, now_us) : -1;
+    wait_us = wait_us > HOLD_MAX_US ? HOLD_MAX_US : wait_us; // where time is that of the streams
+    return wait_us < 0 ? -1 : (int)((wait_us + 999) / 1000);
+}
+
+void fold_ripen(Fold *fold, int64_t now_us)
+{
+    int64_t oldest_us = fold->hold != NULL ? hold_oldest_us(fold->hold) : 0;
+    for (int i = 0; i < FOLD_RIPE_MAX && fold->hold != NULL; i++) {
+        HistoryRow *row = hold_ripe(fold->hold, now_us);
+        if (row == NULL) {
+            return;
+        }
+        make_room(fold);
+        add_row(fold, row);
+        fold->oldest_us = earlier(fold->oldest_us, oldest_us);
     }
-    fold->oldest_us = earlier(fold->oldest_us, message->stored_at_us);
-    return true;
 }

@@ -21,6 +21,7 @@ enum {
     FOLD_RESENDS_MAX = 299,   // status_rank is a smallint; more is PERMANENT
     FOLD_RESEND_RANKS = 100,  // between the ranks of one resend generation and those of the next
     FOLD_CALLBACK_RESENDS = FOLD_RESENDS_MAX + 1,
+    FOLD_RIPE_MAX = 500,       // held rows of one flush: a transaction names 4,096 tenants
     FOLD_AGE_MAX_MONTHS = 120, // of an id when its event was stored; an older one is PERMANENT
 };
 
@@ -89,6 +90,7 @@ struct AttemptRow {
 };
 
 typedef struct Fold Fold;
+typedef struct Hold Hold;
 
 // Grows with the events between two fold_clear: their number is the projector's flush_max and one
 // batch of its readers.
@@ -99,11 +101,23 @@ void fold_free(Fold *fold);
 // ERROR_PERMANENT names the field that cannot be stored; nothing of that event is in the rows then.
 bool fold_event(Fold *fold, const BusMessage *message, Arena *arena, Error *err);
 
+// From now on what a REQUEST alone has made is not among the rows: `hold` keeps it until a status
+// joins it or it is ripe (hold.h). Borrowed; NULL: no row is held. `may_wait` chooses among them;
+// NULL: all of them.
+void fold_hold_back(Fold *fold, Hold *hold, bool (*may_wait)(const HistoryRow *request));
+// What time it is (monotonic), for what is held from now on.
+void fold_set_now(Fold *fold, int64_t now_us);
+// How long until there are rows to write, in ms; 0: there are; -1: there is nothing, held neither.
+int fold_wait_ms(const Fold *fold, int64_t now_us);
+// Adds what is ripe to the rows, at most FOLD_RIPE_MAX.
+void fold_ripen(Fold *fold, int64_t now_us);
+
 HistoryRow *const *fold_rows(const Fold *fold, size_t *ret_count);
 AttemptRow *const *fold_attempts(const Fold *fold, size_t *ret_count);
-int64_t fold_oldest_us(
-    const Fold *fold); // when the oldest event in the rows was stored in its stream; 0: no rows
-void fold_clear(Fold *fold);
+int64_t fold_oldest_us(const Fold *fold); // when the oldest event in the rows, or held, was stored
+                                          // in its stream; 0: there is none
+void fold_clear(Fold *fold);              // the rows are written; what is held stays
+void fold_forget(Fold *fold);             // all of it will be read again, what is held too
 
 // The column of archiver.notifications that each field is.
 const char *fold_text_column(FoldText field);

@@ -116,7 +116,7 @@ static const char attempt_rows[] =
 // The rows as u, each with whether its period is sealed. Nothing is looked up for a row younger than all that is
 // sealed. Postgres takes the snapshot after its locks on the tables, so what was sealed while this waited is seen.
 static const char with_rows[] =
-    "WITH u AS MATERIALIZED (SELECT i.*,"
+    "WITH u AS %s (SELECT i.*,"
     " i.created_at < COALESCE((SELECT max(s.ends_at) FROM stentor.sealed_periods s), '-infinity')"
     " AND COALESCE((SELECT s.starts_at FROM stentor.sealed_periods s WHERE s.class = i.retention_class"
     " AND s.ends_at > i.created_at ORDER BY s.ends_at LIMIT 1) <= i.created_at, false) AS late FROM %s AS i (%s))";
@@ -144,7 +144,9 @@ static void print_upsert(
 {
     Buf text;
     buf_init(&text, HISTORY_SQL_MAX - 1);
-    buf_printf(&text, with_rows, sql->rows, sql->columns);
+    // Read twice, it is made once; read once, each row goes through without a copy.
+    const char *made = late == HISTORY_LATE_APART ? "MATERIALIZED" : "NOT MATERIALIZED";
+    buf_printf(&text, with_rows, made, sql->rows, sql->columns);
     if (late == HISTORY_LATE_APART) {
         buf_printf(
             &text,

@@ -5,12 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/buf.h"
 #include "common/bus/consume/projector.h"
+#include "common/history/event_row.h"
 #include "common/history/fold.h"
 #include "common/history/history_sql.h"
+#include "common/history/hold.h"
 
-// A flush and a batch of its readers name at most 4,096 tenants, each event perhaps another.
-enum { FLUSH_MAX = 3500, FLUSH_MS = 20 };
+// A flush, a batch of its readers and what is ripe name at most 4,096 tenants, each event perhaps
+// another.
+enum {
+    FLUSH_MAX = 3000,
+    FLUSH_MS = 20,
+    PASSED_MAX = 256 * 1024 * 1024,
+    HOLD_BYTES_MAX = 48 * 1024 * 1024,
+    HOLD_US = 30 * 1000 * 1000, // of the streams' time: no service reads these tables meanwhile
+    STEP = 512,                 // events of STATUS: about what its reader hands over at once
+};
 
 const char *const history_streams[HISTORY_STREAM_COUNT + 1] = {
     "REQUEST_CRITICAL", "REQUEST_HIGH", "REQUEST_NORMAL", "REQUEST_LOW", "STATUS", NULL};
@@ -25,6 +36,12 @@ struct HistoryRebuild {
     uint64_t unreadable;
     uint64_t next[HISTORY_STREAM_COUNT];
     int64_t missing_before_us;
+    Buf passed;
+    Hold *hold;
+    int64_t read_at_us[HISTORY_STREAM_COUNT]; // how far each is read: when its last was stored
+    int64_t step_us; // of the streams' time that the last STEP events of STATUS were
+    int64_t step_at_us;
+    int step_count;
 };
 
 static int find_stream(const BusMessage *message)
@@ -55,14 +72,39 @@ static void note_jump(HistoryRebuild *rebuild, int stream, const BusMessage *mes
     rebuild->next[stream] = message->sequence + 1;
 }
 
+static void note_passed(HistoryRebuild *rebuild, const BusMessage *message, Arena *arena)
+{
+    HistoryRow row;
+    AttemptRow attempt;
+    if (strcmp(message->stream, "STATUS") != 0 &&
+        event_row_read(message, arena, &row, &attempt, NULL)) {
+        buf_printf(
+            &rebuild->passed, "%s" STR_FMT, rebuild->passed.len > 0 ? "," : "", STR_ARG(row.id));
+    }
+}
+
+static void note_read(HistoryRebuild *rebuild, int stream, const BusMessage *message)
+{
+    rebuild->read_at_us[stream] = message->stored_at_us;
+    if (stream == STATUS_STREAM && ++rebuild->step_count == STEP) {
+        rebuild->step_us =
+            rebuild->step_at_us != 0 ? message->stored_at_us - rebuild->step_at_us : 0;
+        rebuild->step_at_us = message->stored_at_us;
+        rebuild->step_count = 0;
+    }
+}
+
 static bool fold_message(HistoryRebuild *rebuild, const BusMessage *message, Arena *arena)
 {
     Error unreadable;
     int stream = find_stream(message);
+    note_read(rebuild, stream, message);
     if (is_behind(rebuild->options.until, stream, message)) {
+        note_passed(rebuild, message, arena);
         return true;
     }
     note_jump(rebuild, stream, message);
+    fold_set_now(rebuild->fold, message->stored_at_us);
     bool folded = fold_event(rebuild->fold, message, arena, &unreadable);
     rebuild->events += folded ? 1 : 0;
     rebuild->unreadable += folded ? 0 : 1;
@@ -75,9 +117,69 @@ static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena
     return fold_message(ctx, message, arena);
 }
 
+static bool has_read(const HistoryRebuild *rebuild, int stream)
+{
+    return projector_has_read(rebuild->projector, history_streams[stream]);
+}
+
+// Time is that of the streams: a request waits until STATUS is read as far as it and its span.
+// Then, or where STATUS ends, no status of it comes soon. Where memory ends, the oldest is the one
+// whose end is the least near.
+static int64_t stream_time_us(const HistoryRebuild *rebuild)
+{
+    bool full = hold_bytes(rebuild->hold) > HOLD_BYTES_MAX / 4 * 3;
+    return full || has_read(rebuild, STATUS_STREAM) ? INT64_MAX
+                                                    : rebuild->read_at_us[STATUS_STREAM];
+}
+
+static int on_projector_wait(void *ctx)
+{
+    const HistoryRebuild *rebuild = ctx;
+    return fold_wait_ms(rebuild->fold, stream_time_us(rebuild));
+}
+
+static bool on_projector_held(void *ctx, const char *stream, ProjectorPlace *ret_before)
+{
+    const HistoryRebuild *rebuild = ctx;
+    HoldPlace before;
+    if (!hold_before(rebuild->hold, stream, &before)) {
+        return false;
+    }
+    *ret_before = (ProjectorPlace){before.sequence, before.stored_at_us};
+    return true;
+}
+
+// A status that is read before its request is a row that is written twice. So STATUS follows the
+// requests, by a step, and they run ahead of it until half of the memory is used. Never does each
+// wait for the other: a request's stream that is behind STATUS and its step is read.
+static bool is_ahead(const HistoryRebuild *rebuild, int stream)
+{
+    int64_t status_us = rebuild->read_at_us[STATUS_STREAM] + rebuild->step_us;
+    if (stream != STATUS_STREAM) {
+        return hold_bytes(rebuild->hold) > HOLD_BYTES_MAX / 2 &&
+               rebuild->read_at_us[stream] > status_us;
+    }
+    bool ahead = false;
+    for (int i = 0; i < STATUS_STREAM; i++) {
+        ahead = ahead || (!has_read(rebuild, i) && rebuild->read_at_us[i] <= status_us);
+    }
+    return ahead;
+}
+
+static bool on_projector_ahead(void *ctx, const char *stream)
+{
+    const HistoryRebuild *rebuild = ctx;
+    int at = 0;
+    while (strcmp(history_streams[at], stream) != 0) {
+        at++;
+    }
+    return !has_read(rebuild, STATUS_STREAM) && is_ahead(rebuild, at);
+}
+
 static void on_projector_write(void *ctx, DbTxn *txn)
 {
     HistoryRebuild *rebuild = ctx;
+    fold_ripen(rebuild->fold, stream_time_us(rebuild));
     history_months_write(&rebuild->sql, &rebuild->months, rebuild->fold, txn);
     history_write(&rebuild->sql, rebuild->fold, txn);
 }
@@ -89,6 +191,8 @@ static void on_projector_committed(void *ctx, DbTxn *txn)
         history_months_committed(&rebuild->months);
     } else {
         history_months_forget(&rebuild->months);
+        fold_forget(rebuild->fold);
+        memset(rebuild->read_at_us, 0, sizeof rebuild->read_at_us);
     }
     fold_clear(rebuild->fold);
 }
@@ -98,10 +202,16 @@ HistoryRebuild *history_rebuild_new(Bus *bus, const HistoryRebuildOptions *optio
     static const ProjectorHandlers handlers = {
         .fold = on_projector_fold,
         .write = on_projector_write,
-        .committed = on_projector_committed};
+        .committed = on_projector_committed,
+        .wait_ms = on_projector_wait,
+        .held = on_projector_held,
+        .ahead = on_projector_ahead};
     HistoryRebuild *rebuild = xcalloc(1, sizeof(*rebuild));
     rebuild->options = *options;
     rebuild->fold = fold_new();
+    rebuild->hold = hold_new(HOLD_BYTES_MAX, HOLD_US);
+    fold_hold_back(rebuild->fold, rebuild->hold, NULL); // no service reads these tables
+    buf_init(&rebuild->passed, PASSED_MAX);
     history_sql_init(&rebuild->sql, options->schema, HISTORY_LATE_NOWHERE);
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
         rebuild->next[i] = 1;
@@ -153,6 +263,11 @@ uint64_t history_rebuild_events(const HistoryRebuild *rebuild)
     return rebuild->events;
 }
 
+Str history_rebuild_passed(const HistoryRebuild *rebuild)
+{
+    return buf_view(&rebuild->passed);
+}
+
 uint64_t history_rebuild_unreadable(const HistoryRebuild *rebuild)
 {
     return rebuild->unreadable;
@@ -165,6 +280,7 @@ int64_t history_rebuild_missing_before_us(const HistoryRebuild *rebuild)
 
 void history_rebuild_stop(HistoryRebuild *rebuild, void (*on_stopped)(void *ctx), void *ctx)
 {
+    hold_release(rebuild->hold);
     projector_stop(rebuild->projector, on_stopped, ctx);
 }
 
@@ -172,5 +288,7 @@ void history_rebuild_free(HistoryRebuild *rebuild)
 {
     projector_free(rebuild->projector);
     fold_free(rebuild->fold);
+    hold_free(rebuild->hold);
+    buf_done(&rebuild->passed);
     free(rebuild);
 }

@@ -8,7 +8,7 @@
 #include "common/bus/jetstream/bus.h"
 #include "common/db/db.h"
 
-enum { HISTORY_STREAM_COUNT = 5 };
+enum { HISTORY_STREAM_COUNT = 5, STATUS_STREAM = 4 };
 extern const char *const history_streams[HISTORY_STREAM_COUNT + 1]; // NULL at the end
 
 typedef struct HistoryRebuild HistoryRebuild;
@@ -40,8 +40,12 @@ bool history_rebuild_caught_up(const HistoryRebuild *rebuild);
 bool history_rebuild_reached(
     const HistoryRebuild *rebuild, const uint64_t *sequences); // all of them are committed
 uint64_t history_rebuild_position(
-    const HistoryRebuild *rebuild, int stream);                     // committed; 0: nothing yet
-uint64_t history_rebuild_events(const HistoryRebuild *rebuild);     // folded
+    const HistoryRebuild *rebuild, int stream);                 // committed; 0: nothing yet
+uint64_t history_rebuild_events(const HistoryRebuild *rebuild); // folded
+// With `until`: the ids of notifications with a request behind it, "ntf_...,ntf_...". The archiver
+// writes a request that is behind its position as soon as its end comes (hold.h), so the live row
+// of such a one may have what is passed over here.
+Str history_rebuild_passed(const HistoryRebuild *rebuild);
 uint64_t history_rebuild_unreadable(const HistoryRebuild *rebuild); // skipped
 // Events were missing: trimmed or aged before they were read, or lost by the server. All of them
 // were stored before this time; 0: none was missing.

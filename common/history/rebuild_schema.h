@@ -42,10 +42,12 @@ bool rebuild_schema_copy(
 // Takes out what retention has removed from the live tables: segments hold its events longer. Once
 // the log is folded, before it is compared or the live tables are held.
 bool rebuild_schema_prune(RebuildSchema *schema, Error *err);
-// Compares with what rebuild_schema_copy remembered: on_difference gets "<table> <key>: <how>", at
-// most 100 times; ret_count counts all.
+// Compares with what rebuild_schema_copy remembered, but for the notifications of `passed`
+// (history_rebuild_passed): on_difference gets "<table> <key>: <how>", at most 100 times; ret_count
+// counts all.
 bool rebuild_schema_compare(
-    RebuildSchema *schema, RebuildLine on_difference, void *ctx, int64_t *ret_count, Error *err);
+    RebuildSchema *schema, const char *passed, RebuildLine on_difference, void *ctx,
+    int64_t *ret_count, Error *err);
 // From here to rebuild_schema_thaw or rebuild_schema_swap no process writes the live tables: a
 // flush in flight has ended, the next one waits before its first statement. Readers go on.
 bool rebuild_schema_freeze(RebuildSchema *schema, RebuildPositions *ret, Error *err);

@@ -44,6 +44,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     // archiver
     "STENTOR_HISTORY_FLUSH_MAX",
     "STENTOR_HISTORY_FLUSH_MS",
+    "STENTOR_HISTORY_HOLD_MS",
     "STENTOR_RETENTION_SPANS",
     "STENTOR_CLEANUP_EVERY_S",
     "STENTOR_STORAGE_URL",

@@ -10,8 +10,10 @@
 #include "common/base/span.h"
 #include "common/bus/consume/projector.h"
 #include "common/codec/event.h"
+#include "common/history/accepted.h"
 #include "common/history/fold.h"
 #include "common/history/history_sql.h"
+#include "common/history/hold.h"
 #include "common/history/rebuild.h"
 #include "common/service/cleanup.h"
 #include "common/service/storage_rows.h"
@@ -27,7 +29,7 @@ enum {
     AHEAD_POOL_MS = 1000, // until the database is ready
     DROP_ROWS = 1000,
     KEEP_SIZE = RETENTION_SPAN_SIZE + 2,
-    AFTER_REST_MS = 5, // what is read at the end of a rest belongs to the same flush
+    HOLD_BYTES_MAX = 16 * 1024 * 1024,
 };
 
 static const int64_t month_max_us = INT64_C(31) * 86400 * 1000000;
@@ -35,6 +37,7 @@ static const int64_t month_max_us = INT64_C(31) * 86400 * 1000000;
 typedef struct ArchiverOptions {
     int64_t flush_max;
     int64_t flush_ms;
+    int64_t hold_ms;
     const char *spans;
     int64_t cleanup_every_s;
     StorageOptions storage;
@@ -55,6 +58,7 @@ typedef struct Archiver {
     Projector *projector;
     HistorySql sql;
     Fold *fold;
+    Hold *hold;
     HistoryMonths months;
     Cleanup *cleanup;
     LogWriter *log;
@@ -93,6 +97,7 @@ static void note_canary(Archiver *archiver, const BusMessage *message, Arena *ar
 static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
 {
     Archiver *archiver = ctx;
+    fold_set_now(archiver->fold, clock_mono_us());
     bool folded = fold_event(archiver->fold, message, arena, err);
     metric_add(folded ? archiver->folded : archiver->unreadable, 1);
     if (folded) {
@@ -105,11 +110,14 @@ static bool on_projector_fold(void *ctx, const BusMessage *message, Arena *arena
 // Killed before the COMMIT: neither rows nor sequence are there, and the events are folded again.
 // Killed after it: both are there. There is no state in between.
 // tests/integration/faults/test_kill.py kills the archiver within a flush.
+// Killed while rows are held: the sequence of their stream stands before the oldest of them.
+// tests/integration/faults/test_held_history.py kills it then.
 static void on_projector_write(void *ctx, DbTxn *txn)
 {
     Archiver *archiver = ctx;
     CRASH_POINT("archiver.folded");
     archiver->write_started_us = clock_mono_us();
+    fold_ripen(archiver->fold, archiver->write_started_us);
     db_txn_lazy_commit(txn); // rows and sequence are lost together, and read again from the streams
     history_months_write(&archiver->sql, &archiver->months, archiver->fold, txn);
     history_write(&archiver->sql, archiver->fold, txn);
@@ -136,8 +144,26 @@ static void on_projector_committed(void *ctx, DbTxn *txn)
     } else { // not committed: discarded here, and folded again
         history_months_forget(&archiver->months);
         guard_rails_forget(archiver->guard);
+        fold_forget(archiver->fold);
     }
     fold_clear(archiver->fold);
+}
+
+static int on_projector_wait(void *ctx)
+{
+    const Archiver *archiver = ctx;
+    return fold_wait_ms(archiver->fold, clock_mono_us());
+}
+
+static bool on_projector_held(void *ctx, const char *stream, ProjectorPlace *ret_before)
+{
+    const Archiver *archiver = ctx;
+    HoldPlace before;
+    if (!hold_before(archiver->hold, stream, &before)) {
+        return false;
+    }
+    *ret_before = (ProjectorPlace){before.sequence, before.stored_at_us};
+    return true;
 }
 
 // ---- retention ----
@@ -254,7 +280,7 @@ static void on_ahead_timer(uv_timer_t *timer)
 static double read_lag(void *ctx)
 {
     const Archiver *archiver = ctx;
-    return (double)projector_lag(archiver->projector);
+    return (double)projector_lag(archiver->projector) + (double)hold_count(archiver->hold);
 }
 
 static double read_oldest(void *ctx)
@@ -263,6 +289,12 @@ static double read_oldest(void *ctx)
     int64_t oldest_us = fold_oldest_us(archiver->fold);
     int64_t age_us = oldest_us == 0 ? 0 : clock_now_us() - oldest_us;
     return age_us > 0 ? (double)age_us / 1e6 : 0;
+}
+
+static double read_held(void *ctx)
+{
+    const Archiver *archiver = ctx;
+    return (double)hold_count(archiver->hold);
 }
 
 static double read_active(void *ctx)
@@ -292,6 +324,7 @@ static void register_metrics(Archiver *archiver, Metrics *metrics)
     archiver->canary = metrics_gauge(metrics, "stentor_archiver_canary_timestamp_seconds", "", "When the last canary came round, seen here; 0: none yet");
     metrics_gauge_fn(metrics, "stentor_archiver_lag", "", "Events that wait in the streams", read_lag, archiver);
     metrics_gauge_fn(metrics, "stentor_archiver_oldest_unwritten_seconds", "", "Age of the oldest event folded and not yet committed", read_oldest, archiver);
+    metrics_gauge_fn(metrics, "stentor_archiver_held_rows", "", "Requests folded and not written: their end has not come yet", read_held, archiver);
     metrics_gauge_fn(metrics, "stentor_archiver_active", "", "1: this process writes; 0: it stands by", read_active, archiver);
     metrics_counter_fn(metrics, "stentor_archiver_tail_lost_total", "", "Streams that lost events already folded, and were read again by time", read_tails_lost, archiver);
     // clang-format on
@@ -304,7 +337,9 @@ static void open_projector(Archiver *archiver, const ArchiverOptions *options)
     static const ProjectorHandlers handlers = {
         .fold = on_projector_fold,
         .write = on_projector_write,
-        .committed = on_projector_committed};
+        .committed = on_projector_committed,
+        .wait_ms = on_projector_wait,
+        .held = on_projector_held};
     ProjectorOptions projector = {
         .name = "history",
         .stage = "archiver",
@@ -313,7 +348,7 @@ static void open_projector(Archiver *archiver, const ArchiverOptions *options)
         .database_url = service_database_url(archiver->service),
         .pool = service_pool(archiver->service),
         .flush_max = (size_t)options->flush_max,
-        .flush_ms = (int)options->flush_ms + AFTER_REST_MS,
+        .flush_ms = (int)options->flush_ms,
         .remedy = "stentor rebuild history --carry-older",
     };
     archiver->projector =
@@ -362,12 +397,16 @@ static LogWriter *open_log(
     return writer;
 }
 
-// At this moment all that the streams hold is in history.
-static bool is_folded(void *ctx)
+// All that was stored before this time is in history; 0: not known.
+static int64_t folded_until_us(void *ctx, int64_t now_us)
 {
     const Archiver *archiver = ctx;
-    return projector_caught_up(archiver->projector) && projector_lag(archiver->projector) == 0 &&
-           bus_connected(service_bus(archiver->service));
+    if (!projector_caught_up(archiver->projector) || projector_unread(archiver->projector) > 0 ||
+        !bus_connected(service_bus(archiver->service))) {
+        return 0;
+    }
+    int64_t oldest_us = fold_oldest_us(archiver->fold); // read and not written
+    return oldest_us != 0 && oldest_us < now_us ? oldest_us : now_us;
 }
 
 static bool is_active(void *ctx)
@@ -388,7 +427,7 @@ static void open_child(Archiver *archiver, const ArchiverOptions *options)
         .storage = &options->storage,
         .spans = options->spans,
         .settings = &options->archive,
-        .is_folded = is_folded,
+        .folded_until_us = folded_until_us,
         .is_active = is_active,
         .ctx = archiver});
 }
@@ -437,6 +476,8 @@ static bool start_archiver(Service *service, const void *options, void **ret_sta
     archiver->plan = plan;
     archiver->log = log;
     archiver->fold = fold_new();
+    archiver->hold = hold_new(own->hold_ms > 0 ? HOLD_BYTES_MAX : 0, own->hold_ms * 1000);
+    fold_hold_back(archiver->fold, archiver->hold, accepted_finds);
     history_sql_init(&archiver->sql, "archiver", HISTORY_LATE_APART);
     register_metrics(archiver, service_metrics(service));
     open_guard(archiver, own);
@@ -510,6 +551,7 @@ static void stop_archiver(void *state)
 {
     Archiver *archiver = state;
     uv_timer_stop(&archiver->ahead_timer);
+    hold_release(archiver->hold);
     projector_stop(archiver->projector, on_projector_stopped, archiver);
 }
 
@@ -522,6 +564,7 @@ static void free_archiver(void *state)
     projector_free(archiver->projector);
     guard_rails_free(archiver->guard);
     fold_free(archiver->fold);
+    hold_free(archiver->hold);
     free(archiver);
 }
 
@@ -531,6 +574,8 @@ static const Option options_table[] = {
      "most events folded into one transaction"},
     {"STENTOR_HISTORY_FLUSH_MS", OPTION_INT, offsetof(ArchiverOptions, flush_ms), "100", 1, 5000, false,
      "how long a transaction waits for more events, in ms; longer: fewer rows written"},
+    {"STENTOR_HISTORY_HOLD_MS", OPTION_INT, offsetof(ArchiverOptions, hold_ms), "250", 0, 30000, false,
+     "ms that a request waits in memory for its mail to be sent, at least; up to 5 s where mails take as long; 0: none"},
     {"STENTOR_RETENTION_SPANS", OPTION_TEXT, offsetof(ArchiverOptions, spans), "", 0, 0, false,
      "how long each retention class is in Postgres, warm, and kept: default, bookworm or large, then record=24m:36m:7y/month"},
     {"STENTOR_CLEANUP_EVERY_S", OPTION_INT, offsetof(ArchiverOptions, cleanup_every_s), "86400", 1, 604800, false,

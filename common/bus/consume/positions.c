@@ -80,6 +80,8 @@ void positions_read(Positions *p, const PGresult *rows)
         p->at[i].stored_at_us = row >= 0 ? db_get_time(rows, row, 3) : 0;
         p->at[i].folded = p->at[i].stored;
         p->at[i].folded_at_us = p->at[i].stored_at_us;
+        p->at[i].read = p->at[i].stored;
+        p->at[i].read_at_us = p->at[i].stored_at_us;
     }
 }
 

@@ -13,8 +13,10 @@ typedef struct Position {
     const char *stream;
     uint64_t stored;      // committed; 0: nothing yet
     int64_t stored_at_us; // when that message was stored; 0: not known
-    uint64_t folded;
+    uint64_t folded; // all up to here is written with the next flush
     int64_t folded_at_us;
+    uint64_t read; // the projector's: behind `folded` where events are held back
+    int64_t read_at_us;
     int64_t created_us;        // of the stream that the sequence belongs to
     int64_t stored_created_us; // as the row says
     bool known;                // has a row

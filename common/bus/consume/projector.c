@@ -7,8 +7,9 @@
 // Killed before the commit: nothing happened, the same events are folded again. Killed after it:
 // rows and sequences are both there. A twin that lost the lock unknowingly: its UPDATE meets
 // another sequence, sets NULL into a NOT NULL column, and Postgres refuses the whole transaction.
+// Killed while the fold holds events back: their position was not stored, so they are read again.
 // (projector_nats_pg_test: a_late_twin_cannot_write, a_drop_folds_again,
-// a_lost_tail_is_folded_again)
+// a_lost_tail_is_folded_again, held_events_are_folded_again_after_a_drop)
 #include "common/bus/consume/projector.h"
 
 #include <assert.h>
@@ -30,6 +31,8 @@ enum {
     FLUSH_DEFAULT_MS = 20,
     RETRY_MIN_MS = 100,
     READ_BATCH = 512,
+    GATHERED_MS = 1,   // what came after a rest has waited for more already
+    POSITION_MS = 250, // when nothing is written but the positions
 };
 
 static void start_load(Projector *p);
@@ -70,6 +73,57 @@ static bool is_full(const Projector *p)
            (p->options.flush_bytes > 0 && p->folded_bytes >= p->options.flush_bytes);
 }
 
+// What is due waits for more of its kind, what is held for its time, and positions alone for
+// either.
+static void plan_flush(Projector *p)
+{
+    int ms = bus_rests(p->bus) ? GATHERED_MS : p->options.flush_ms;
+    int wait_ms = p->handlers.wait_ms != NULL ? p->handlers.wait_ms(p->ctx) : 0;
+    if (wait_ms != 0) {
+        ms = wait_ms < 0 ? POSITION_MS : wait_ms > ms ? wait_ms : ms;
+    }
+    if (!uv_is_active((uv_handle_t *)&p->timer) || uv_timer_get_due_in(&p->timer) > (uint64_t)ms) {
+        projector_wait_ms(p, ms);
+    }
+}
+
+// Is there something to write, at once or later? Who stops writes nothing later.
+static bool is_unwritten(const Projector *p)
+{
+    int wait_ms = p->handlers.wait_ms != NULL ? p->handlers.wait_ms(p->ctx) : -1;
+    return p->folded > 0 || positions_pending(&p->positions) || wait_ms == 0 ||
+           (wait_ms > 0 && !p->stopping);
+}
+
+// All of them while a flush is in flight, else those that are ahead of the others.
+static void pause_readers(Projector *p, bool all)
+{
+    for (size_t i = 0; i < p->positions.count; i++) {
+        Source *source = &p->sources[i];
+        bool paused = all || (p->handlers.ahead != NULL &&
+                              p->handlers.ahead(p->ctx, source->position->stream));
+        if (source->reader != NULL && paused != source->paused) {
+            source->paused = paused;
+            p->options.readers->pause(source->reader, paused);
+        }
+    }
+}
+
+// How far the positions may go: behind what was read, but not behind what is held.
+static void note_places(Projector *p)
+{
+    for (size_t i = 0; i < p->positions.count; i++) {
+        Position *at = &p->positions.at[i];
+        ProjectorPlace before = {at->read, at->read_at_us};
+        if (p->handlers.held != NULL && p->handlers.held(p->ctx, at->stream, &before) &&
+            before.sequence == 0) {
+            before = (ProjectorPlace){at->stored, at->stored_at_us};
+        }
+        at->folded = before.sequence;
+        at->folded_at_us = before.stored_at_us;
+    }
+}
+
 static void fold_messages(Source *source, const BusMessage *messages, size_t count)
 {
     Projector *p = source->projector;
@@ -77,21 +131,26 @@ static void fold_messages(Source *source, const BusMessage *messages, size_t cou
         return; // being dropped
     }
     assert(p->state == PROJECTOR_FOLDING && "readers are paused while a flush is in flight");
-    if (p->folded == 0) {
-        projector_wait_ms(p, p->options.flush_ms);
-    }
+    bool first = p->folded == 0;
     for (size_t i = 0; i < count; i++) {
         Error err = {0};
         if (!p->handlers.fold(p->ctx, &messages[i], p->arena, &err)) {
             write_dead_letter(p, &messages[i], &err);
         }
-        source->position->folded = messages[i].sequence;
-        source->position->folded_at_us = messages[i].stored_at_us;
+        source->position->read = messages[i].sequence;
+        source->position->read_at_us = messages[i].stored_at_us;
         p->folded_bytes += messages[i].payload.len;
     }
     p->folded += count;
     if (is_full(p)) {
         start_flush(p);
+        return;
+    }
+    if (first || p->handlers.wait_ms != NULL) {
+        plan_flush(p);
+    }
+    if (p->handlers.ahead != NULL) {
+        pause_readers(p, false);
     }
 }
 
@@ -118,8 +177,12 @@ static void finish_catching_up(Source *source)
     source->caught_up = true;
     LOG(LOG_DEBUG, "projection caught up", log_text("projection", p->options.name),
         log_text("stream", source->position->stream));
-    if (p->state == PROJECTOR_FOLDING && p->folded == 0) {
-        projector_wait_ms(p, p->options.flush_ms);
+    if (p->state != PROJECTOR_FOLDING) {
+        return;
+    }
+    pause_readers(p, false);
+    if (p->folded == 0 || p->handlers.wait_ms != NULL) {
+        plan_flush(p);
     }
 }
 
@@ -170,19 +233,12 @@ static void start_folding(Projector *p)
             .batch_max = p->options.flush_max < READ_BATCH ? p->options.flush_max : READ_BATCH,
             .batch_bytes = p->options.flush_bytes};
         source->caught_up = false;
+        source->paused = false;
         source->reader =
             p->options.readers->open(p->options.readers_ctx, p->bus, &options, &handlers, source);
         p->readers_open++;
     }
-}
-
-static void pause_readers(Projector *p, bool paused)
-{
-    for (size_t i = 0; i < p->positions.count; i++) {
-        if (p->sources[i].reader != NULL) {
-            p->options.readers->pause(p->sources[i].reader, paused);
-        }
-    }
+    pause_readers(p, false);
 }
 
 // ---- positions ----
@@ -222,7 +278,7 @@ static void note_committed(Projector *p, DbTxn *txn)
 {
     CRASH_POINT("projector.committed");
     positions_commit(&p->positions);
-    if (p->folded > 0) {
+    if (p->folded > 0 || p->handlers.wait_ms != NULL) {
         p->handlers.committed(p->ctx, txn);
     }
     p->folded = 0;
@@ -265,6 +321,33 @@ static void check_positions(Projector *p, const Error *err)
     db_txn_submit(txn, on_check_done, p);
 }
 
+static void go_on_folding(Projector *p)
+{
+    projector_change_state(p, PROJECTOR_FOLDING);
+    if (p->handlers.wait_ms != NULL && p->handlers.wait_ms(p->ctx) >= 0) {
+        plan_flush(p);
+    }
+    pause_readers(p, false);
+    projector_move_on(p);
+}
+
+// All that was read is held: its messages are of no use any more, and no transaction is needed.
+static bool has_nothing_to_write(Projector *p)
+{
+    note_created(p);
+    note_places(p);
+    return p->handlers.wait_ms != NULL && p->handlers.wait_ms(p->ctx) != 0 &&
+           !positions_pending(&p->positions);
+}
+
+static void skip_flush(Projector *p)
+{
+    p->folded = 0;
+    p->folded_bytes = 0;
+    arena_reset(p->arena);
+    go_on_folding(p);
+}
+
 static void finish_flush(Projector *p, DbTxn *txn, const Error *err)
 {
     p->in_database = false;
@@ -272,9 +355,7 @@ static void finish_flush(Projector *p, DbTxn *txn, const Error *err)
         projector_move_on(p); // dropped meanwhile: the positions tell whether it was committed
     } else if (err == NULL && positions_all_moved(&p->positions, txn)) {
         note_committed(p, txn);
-        projector_change_state(p, PROJECTOR_FOLDING);
-        pause_readers(p, false);
-        projector_move_on(p);
+        go_on_folding(p);
     } else if (err == NULL) {
         projector_drop(p); // a position's row is gone: an operator resets the projection
     } else if (err->kind == ERROR_PERMANENT || err->kind == ERROR_CONFLICT) {
@@ -297,10 +378,10 @@ static void submit_flush(Projector *p)
 {
     DbTxn *txn = db_txn_new(p->options.pool);
     db_txn_lazy_commit(txn); // a lost tail is folded again from the stored sequence
-    if (p->folded > 0) {
+    if (p->folded > 0 || p->handlers.wait_ms != NULL) {
         p->handlers.write(p->ctx, txn);
     }
-    note_created(p);
+    note_places(p); // once it is known what is written
     positions_add_moves(&p->positions, txn);
     p->in_database = true;
     db_txn_submit(txn, on_flush_done, p);
@@ -358,6 +439,8 @@ static void flush_or_drop(Projector *p)
     }
     if (p->dead_letter_failed) {
         projector_drop(p);
+    } else if (has_nothing_to_write(p)) {
+        skip_flush(p);
     } else {
         submit_flush(p);
     }
@@ -376,8 +459,8 @@ void projector_move_on(Projector *p)
         break;
     case PROJECTOR_FOLDING:
         note_created(p);
-        if ((p->folded > 0 || positions_pending(&p->positions)) &&
-            (p->stopping || !uv_is_active((uv_handle_t *)&p->timer))) {
+        note_places(p);
+        if (is_unwritten(p) && (p->stopping || !uv_is_active((uv_handle_t *)&p->timer))) {
             start_flush(p);
         } else if (p->stopping) {
             projector_drop(p);

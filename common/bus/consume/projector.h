@@ -37,6 +37,12 @@ typedef struct ProjectorOptions {
     void *readers_ctx;
 } ProjectorOptions;
 
+// A place in a stream: behind this message. 0: where the stored position is.
+typedef struct ProjectorPlace {
+    uint64_t sequence;
+    int64_t stored_at_us;
+} ProjectorPlace;
+
 typedef struct ProjectorHandlers {
     // Fold one event into memory. The arena lives until the flush is committed. An event that
     // cannot be read: PERMANENT: it is logged, counted and moved to the dead letters
@@ -53,6 +59,16 @@ typedef struct ProjectorHandlers {
     // also when the positions are read). true: the same again after a pause that grows; `write` may
     // do it otherwise. false, or NULL: the projection stops.
     bool (*refused)(void *ctx, const Error *err);
+    // Both or neither, by a fold that holds events back from `write`. NULL: it never does.
+    // How long from now until `write` has something to write, in ms: 0: there is something; -1:
+    // there is nothing, and nothing is held.
+    int (*wait_ms)(void *ctx);
+    // The place before the oldest held event of a stream: the stored position goes no further.
+    // false: none of this stream is held.
+    bool (*held)(void *ctx, const char *stream, ProjectorPlace *ret_before);
+    // This stream is ahead of the others: it is read on when they have followed. NULL: none ever
+    // is.
+    bool (*ahead)(void *ctx, const char *stream);
 } ProjectorHandlers;
 
 // Borrows bus, pool and the options' strings until projector_free. Begins at once to compete for
@@ -69,8 +85,11 @@ const char *projector_failure(
     const Projector *projector); // NULL, or why it has stopped (stream recreated ...)
 // Events that are in the streams and not yet in the tables; 0 for a stand-by.
 uint64_t projector_lag(const Projector *projector);
+uint64_t projector_unread(const Projector *projector); // of these, what was not read yet
 // Everything that was in the streams when the readers began has been folded, if not yet written.
 bool projector_caught_up(const Projector *projector);
+// The same of one stream.
+bool projector_has_read(const Projector *projector, const char *stream);
 uint64_t projector_position(
     const Projector *projector, const char *stream);       // committed; 0: nothing yet
 uint64_t projector_tails_lost(const Projector *projector); // logs that had lost what was folded

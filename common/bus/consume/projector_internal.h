@@ -24,6 +24,7 @@ typedef struct Source {
     Position *position;
     void *reader; // of options.readers; NULL: none
     bool caught_up;
+    bool paused;
 } Source;
 
 struct Projector {

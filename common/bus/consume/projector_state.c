@@ -72,7 +72,7 @@ void projector_drop(Projector *p)
         return;
     }
     projector_change_state(p, PROJECTOR_DROPPING);
-    if (p->folded > 0) {
+    if (p->folded > 0 || p->handlers.wait_ms != NULL) {
         p->handlers.committed(p->ctx, NULL);
     }
     p->folded = 0;
@@ -130,7 +130,12 @@ const char *projector_failure(const Projector *projector)
 
 uint64_t projector_lag(const Projector *projector)
 {
-    uint64_t lag = projector->folded;
+    return projector->folded + projector_unread(projector);
+}
+
+uint64_t projector_unread(const Projector *projector)
+{
+    uint64_t lag = 0;
     for (size_t i = 0; i < projector->positions.count; i++) {
         if (projector->sources[i].reader != NULL) {
             lag += projector->options.readers->lag(projector->sources[i].reader);
@@ -147,6 +152,16 @@ bool projector_caught_up(const Projector *projector)
         }
     }
     return projector_active(projector);
+}
+
+bool projector_has_read(const Projector *projector, const char *stream)
+{
+    for (size_t i = 0; i < projector->positions.count; i++) {
+        if (strcmp(projector->positions.at[i].stream, stream) == 0) {
+            return projector->sources[i].caught_up;
+        }
+    }
+    return false;
 }
 
 uint64_t projector_position(const Projector *projector, const char *stream)

@@ -466,6 +466,11 @@ void bus_rest(Bus *bus, int rest_ms)
     }
 }
 
+bool bus_rests(const Bus *bus)
+{
+    return link_rests(bus->link);
+}
+
 bool bus_connected(const Bus *bus)
 {
     return link_connected(bus->link);

@@ -606,6 +606,11 @@ void link_rest(Link *link, int rest_ms)
     }
 }
 
+bool link_rests(const Link *link)
+{
+    return link->wire != NULL && link->wire->rests;
+}
+
 bool link_ask_now(Link *link, const char *subject, Str payload, int timeout_ms, natsMsg **ret_reply)
 {
     char reply[LINK_INBOX_SIZE + LINK_PORT_SIZE];

@@ -89,6 +89,7 @@ void link_discard(Link *link, natsMsg *message);
 // From now on what arrives may wait for so long, to be read together: after a read that brought
 // little the socket rests. 0: it is read at once again.
 void link_rest(Link *link, int rest_ms);
+bool link_rests(const Link *link); // it does now
 // Writes what was sent. The link does it before the loop sleeps; who sends at that moment too does
 // not know who comes first.
 void link_write(Link *link);

@@ -23,8 +23,8 @@ typedef struct ArchiveChildOptions {
     const StorageOptions *storage;
     const char *spans; // STENTOR_RETENTION_SPANS, as retention_plan_parse wants it
     const ArchiveSettings *settings;
-    // Whether everything that is stored in the streams is in history at this moment.
-    bool (*is_folded)(void *ctx);
+    // All that was stored in the streams before this time is in history; 0: not known.
+    int64_t (*folded_until_us)(void *ctx, int64_t now_us);
     bool (*is_active)(void *ctx); // it is this process that writes, of those that stand by
     void *ctx;
 } ArchiveChildOptions;

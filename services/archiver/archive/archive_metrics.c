@@ -20,7 +20,7 @@ enum {
 
 struct ArchiveMetrics {
     DbPool *pool;
-    bool (*is_folded)(void *ctx);
+    int64_t (*folded_until_us)(void *ctx, int64_t now_us);
     void *ctx;
     uv_timer_t timer;
     bool running, stopping;
@@ -96,7 +96,7 @@ static void on_tick(uv_timer_t *timer)
     // The time first: an event stored later does not count as folded.
     int64_t now_us = clock_now_us();
     DbParams *params = db_txn_add(txn, &folded_statement, NULL);
-    db_time(params, metrics->is_folded(metrics->ctx) ? now_us : 0);
+    db_time(params, metrics->folded_until_us(metrics->ctx, now_us));
     db_txn_add(txn, &units_statement, NULL);
     metrics->running = true;
     db_txn_submit(txn, on_asked, metrics);
@@ -122,7 +122,7 @@ ArchiveMetrics *archive_metrics_new(const ArchiveChildOptions *options)
 {
     ArchiveMetrics *metrics = xcalloc(1, sizeof *metrics);
     metrics->pool = options->pool;
-    metrics->is_folded = options->is_folded;
+    metrics->folded_until_us = options->folded_until_us;
     metrics->ctx = options->ctx;
     register_metrics(metrics, options->metrics);
     uv_timer_init(options->loop, &metrics->timer);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// status: one notification from the history projection: where it stands, its timeline, its
-// attempts.
+// status: one notification from the history projection, else from the accept log: where it stands,
+// its timeline, its attempts.
 #include <jansson.h>
 #include <libpq-fe.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "common/model/retention/retention.h"
 #include "common/model/status.h"
 #include "services/cli/cli.h"
+#include "services/cli/manage/status_accepted.h"
 #include "services/cli/manage/status_wait.h"
 
 // Text results: this is one row for a reader, not a hot path. The timeline is made by Postgres from
@@ -284,10 +285,9 @@ static void print_row(const json_t *row)
     }
 }
 
-// With what its channel waits for, when it has not been sent yet.
-static void show(Cli *cli, const char *text)
+// Takes the row. With what its channel waits for, when it has not been sent yet.
+static void show(Cli *cli, json_t *row)
 {
-    json_t *row = json_loads(text, 0, NULL);
     json_t *wait = status_wait(cli, row);
     if (wait != NULL) {
         json_object_set_new(row, "waiting", wait);
@@ -339,10 +339,36 @@ static int fail_unknown(const Cli *cli, const char *id, const PGresult *unit)
             PQgetvalue(unit, 0, 0), hint_of(cli, unit));
     }
     return cli_fail_as(
-        cli, EXIT_NOT_FOUND,
-        "'%s' is not in the history of tenant '%s' (a notification is there shortly after it "
-        "was accepted)",
+        cli, EXIT_NOT_FOUND, "'%s' is neither in the history of tenant '%s' nor in its accept log",
         id, cli->settings.tenant);
+}
+
+static bool check_use(
+    Cli *cli, const char *id, const char *wanted, int64_t *ret_timeout_s, Error *err)
+{
+    Status ignored;
+    *ret_timeout_s = 0;
+    if (!id_parse(str_from(id), "ntf_", NULL)) {
+        return error_set(
+            err, ERROR_USAGE, "'%s' is not a notification id: 'ntf_' and 26 characters", id);
+    }
+    if (wanted != NULL && !status_from_name(str_from(wanted), &ignored)) {
+        fail_status(wanted, err);
+        return false;
+    }
+    args_int(&cli->args, "timeout", 30, 1, 86400, ret_timeout_s, err);
+    return err->kind == ERROR_NONE;
+}
+
+// From history, else from the accept log. NULL without an error: in neither. In a month that is
+// archived the accept log is no answer: what came since would be missing.
+static json_t *read_row(
+    const Cli *cli, PGconn *conn, const char *id, bool archived, const PGresult *res, Error *err)
+{
+    if (res != NULL) {
+        return json_loads(PQgetvalue(res, 0, 0), 0, NULL);
+    }
+    return archived ? NULL : status_accepted(cli, conn, id, err);
 }
 
 int cmd_status(Cli *cli)
@@ -351,34 +377,30 @@ int cmd_status(Cli *cli)
     const char *id = args_word(&cli->args, 0);
     const char *wanted = args_flag(&cli->args, "wait");
     int64_t timeout_s = 0;
-    Status ignored;
-    if (!id_parse(str_from(id), "ntf_", NULL)) {
-        error_set(&err, ERROR_USAGE, "'%s' is not a notification id: 'ntf_' and 26 characters", id);
-    } else if (wanted != NULL && !status_from_name(str_from(wanted), &ignored)) {
-        fail_status(wanted, &err);
-    } else {
-        args_int(&cli->args, "timeout", 30, 1, 86400, &timeout_s, &err);
-    }
-    if (err.kind != ERROR_NONE) {
+    if (!check_use(cli, id, wanted, &timeout_s, &err)) {
         return cli_fail(cli, &err);
     }
     PGconn *conn = open_database(cli, &err);
     PGresult *res = conn != NULL ? wait_for(conn, id, wanted, timeout_s, &err) : NULL;
     PGresult *unit = err.kind == ERROR_NONE ? find_unit(conn, id) : NULL;
+    json_t *row = err.kind == ERROR_NONE ? read_row(cli, conn, id, unit != NULL, res, &err) : NULL;
+    bool known = row != NULL;
+    bool far_enough =
+        known && is_far_enough(json_string_value(json_object_get(row, "status")), wanted);
     int result = EXIT_DONE;
     if (err.kind != ERROR_NONE) {
         result = cli_fail(cli, &err);
-    } else if (res == NULL) {
+    } else if (!known) {
         result = fail_unknown(cli, id, unit);
     } else {
-        show(cli, PQgetvalue(res, 0, 0));
+        show(cli, row);
     }
     if (res != NULL && unit != NULL) {
         cli_note(
             cli, "what came before is archived in unit '%s' (%s)", PQgetvalue(unit, 0, 0),
             hint_of(cli, unit));
     }
-    if (res != NULL && !is_far_enough(PQgetvalue(res, 0, 1), wanted)) {
+    if (known && !far_enough) {
         result = cli_fail_as(
             cli, EXIT_FAILED, "'%s' is not '%s' after %lld s", id, wanted, (long long)timeout_s);
     }

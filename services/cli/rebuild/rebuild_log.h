@@ -41,7 +41,9 @@ typedef struct Rebuild {
     HistoryUntil folded[HISTORY_STREAM_COUNT];
     uint64_t first[HISTORY_STREAM_COUNT];    // when the rebuild began: behind the last segment
     uint64_t position[HISTORY_STREAM_COUNT]; // when it stopped folding
-    int64_t before_us;                       // older rows were carried over; 0: none
+    const char
+        *passed; // of history: the notifications that are not compared (history_rebuild_passed)
+    int64_t before_us; // older rows were carried over; 0: none
     int64_t missing_before_us;
     int64_t began_us;
     int64_t carried;

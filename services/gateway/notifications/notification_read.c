@@ -2,6 +2,7 @@
 #include "services/gateway/notifications/notification_read.h"
 
 #include "common/base/id.h"
+#include "common/history/accepted.h"
 
 // clang-format off
 static const DbStatement SHOWN_TOGETHER = {"notifications_shown",
@@ -116,7 +117,7 @@ static void on_accepted(void *ctx, DbTxn *txn, const Error *err)
     }
     Error bad = {0};
     Str events = arena_str(read->base->http->arena, db_get_text(accepted, 0, 1));
-    if (notification_of_events(
+    if (accepted_row(
             events, db_get_time(accepted, 0, 0), str_from(read->base->tenant), read->id,
             read->base->http->arena, &read->row, &bad)) {
         read->done(read->ctx, read);

@@ -5,50 +5,8 @@
 #include <stdio.h>
 
 #include "common/base/clock.h"
-#include "common/bus/events/frames.h"
-#include "common/history/event_row.h"
 
 #define MICROS_IN_ONE INT64_C(1000000)
-
-// ---- from the accept log ----
-
-static bool is_about(const HistoryRow *row, Str tenant, Str id)
-{
-    return str_eq(row->id, id) && str_eq(row->tenant, tenant);
-}
-
-bool notification_of_events(
-    Str events, int64_t accepted_at_us, Str tenant, Str id, Arena *arena, HistoryRow *ret,
-    Error *err)
-{
-    Frame *frames = NULL;
-    size_t count = 0;
-    if (!frames_unpack(events, arena, &frames, &count, err)) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        BusMessage message = {
-            .stream = "STATUS",
-            .payload = frames[i].out.payload,
-            .stored_at_us = accepted_at_us,
-        };
-        HistoryRow row;
-        AttemptRow attempt;
-        if (frames[i].kind != FRAME_STATUS) {
-            continue;
-        }
-        if (!event_row_read(&message, arena, &row, &attempt, err)) {
-            return false;
-        }
-        if (is_about(&row, tenant, id)) {
-            *ret = row;
-            return true;
-        }
-    }
-    return error_set(
-        err, ERROR_PERMANENT, "the accept log's row of '" STR_FMT "' has no status of it",
-        STR_ARG(id));
-}
 
 // ---- as JSON ----
 

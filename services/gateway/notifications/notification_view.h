@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A notification as GET /v1/notifications/{id} shows it: from a row of history, else from the
-// events of its row of the accept log, which makes the same row as history will have. Pure.
+// A notification as GET /v1/notifications/{id} shows it: from a row of history, else as its row of
+// the accept log has it (common/history/accepted.h). Pure.
 #pragma once
 
 #include "common/base/buf.h"
@@ -19,12 +19,6 @@ enum {
     NOTIFICATION_TEXTS = sizeof notification_texts / sizeof *notification_texts,
     NOTIFICATION_TIMES = sizeof notification_times / sizeof *notification_times,
 };
-
-// The notification's first status in `events` (common/bus/events/frames.h). ERROR_PERMANENT when
-// they cannot be read, or none is about this notification of this tenant.
-bool notification_of_events(
-    Str events, int64_t accepted_at_us, Str tenant, Str id, Arena *arena, HistoryRow *ret,
-    Error *err);
 
 // What a channel's notifications wait for outside: its vendor, when dispatchers cannot reach it.
 typedef struct NotificationWait {

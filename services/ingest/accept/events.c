@@ -166,6 +166,8 @@ static bool build_request(
     event->consent_source = pb_text(b->arena, r->consent_source);
     event->consent_at_us = r->consent_at_us;
     event->retries = make_retries(b);
+    event->gate_trace =
+        pb_borrow(events_status(&a->decision) == STATUS_QUEUED ? a->gate_trace : "");
     add_quiet_hours(b, event);
     Str variables = r->variables.len > 0 ? r->variables : STR("{}");
     event->variables = seal(a->key, a->tenant, b->id, "variables", variables, b->arena);
@@ -267,7 +269,8 @@ static bool frame_status(Building *b, Frame *ret, Error *err)
     event.source_event_id = pb_text(b->arena, r->source_event_id);
     event.source_event_type = pb_text(b->arena, r->source_event_type);
     event.copy_of = pb_text(b->arena, r->copy_of);
-    event.gate_trace = pb_borrow(a->gate_trace);
+    // History writes no row for a `queued` that says what its request says (common/history/fold.c).
+    event.gate_trace = pb_borrow(status == STATUS_QUEUED ? "" : a->gate_trace);
     if (a->decision.verdict == GATE_GATHER) {
         event.digest_window_id = window_id(b);
     }

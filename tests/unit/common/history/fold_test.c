@@ -142,12 +142,52 @@ static void each_status_sets_the_time_that_is_its_own(void **state)
     for (int status = STATUS_QUEUED; status < STATUS_COUNT; status++) {
         fold_clear(f->fold);
         StatusEvent *event = status_new(f->arena, NTF_ID, (Stentor__V1__Status)status, AT(7));
+        event->gate_trace = (char *)(uintptr_t) "T+"; // a `queued` without it repeats its request
         fold_ok(f, status_message(f->arena, event));
         const HistoryRow *row = only_row(f);
         assert_int_equal(row->status, status);
         for (int i = 0; i < FOLD_TIME_COUNT; i++) {
             assert_int_equal(row->at_us[i], (FoldTime)i == expected[status] ? AT(7) : 0);
         }
+    }
+}
+
+static void a_queued_that_repeats_its_request_makes_no_row(void **state)
+{
+    Fixture *f = *state;
+    StatusEvent *queued = status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_QUEUED, AT(0));
+    fold_ok(f, status_message(f->arena, queued));
+    size_t count = 1;
+    fold_rows(f->fold, &count);
+    assert_int_equal(count, 0);
+    Request *request = request_new(f->arena, NTF_ID);
+    request->gate_trace = arena_cstr(f->arena, STR("T+S+A+"));
+    fold_ok(f, request_message(f->arena, request));
+    assert_str(only_row(f)->text[FOLD_GATE_TRACE], "T+S+A+");
+    assert_int_equal(only_row(f)->at_us[FOLD_QUEUED], AT(0));
+}
+
+// Each thing that a request does not say.
+static void a_queued_that_says_more_is_folded(void **state)
+{
+    Fixture *f = *state;
+    for (int i = 0; i < 9; i++) {
+        StatusEvent *queued =
+            status_new(f->arena, NTF_ID, STENTOR__V1__STATUS__STATUS_QUEUED, AT(0));
+        char **const texts[] = {&queued->gate_trace,       &queued->reason_code, &queued->reason,
+                                &queued->digest_window_id, &queued->from_domain, &queued->provider};
+        if (i < 6) {
+            *texts[i] = arena_cstr(f->arena, STR("said"));
+        } else if (i == 6) {
+            queued->resends = 1;
+        } else if (i == 7) {
+            queued->scheduled_for_us = AT(9);
+        } else {
+            attempt_new(f->arena, queued, 1, STENTOR__V1__OUTCOME__OUTCOME_ACCEPTED);
+        }
+        fold_ok(f, status_message(f->arena, queued));
+        assert_int_equal(only_row(f)->status, STATUS_QUEUED);
+        fold_clear(f->fold);
     }
 }
 
@@ -561,6 +601,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_request_becomes_a_queued_row_with_all_it_says),
         TEST(each_status_sets_the_time_that_is_its_own),
+        TEST(a_queued_that_repeats_its_request_makes_no_row),
+        TEST(a_queued_that_says_more_is_folded),
         TEST(a_request_and_its_sent_are_one_row),
         TEST(an_attempt_becomes_a_row_of_its_notification),
         TEST(a_callback_that_knows_no_attempt_makes_none),

@@ -15,6 +15,9 @@ typedef struct Tally {
     bool poison;              // refuse events whose payload is "3"
     bool bad_rows;
     int64_t begin_at_us;
+    uint64_t holds_from; // 0: holds nothing back; else events from this sequence on
+    size_t held;
+    ProjectorPlace last, before_held;
 } Tally;
 
 static Rig rig;
@@ -61,8 +64,30 @@ static bool fold(void *ctx, const BusMessage *message, Arena *arena, Error *err)
     if (tally->poison && str_eq(message->payload, STR("3"))) {
         return error_set(err, ERROR_PERMANENT, "three cannot be read");
     }
-    tally->folded++;
+    if (tally->holds_from != 0 && message->sequence >= tally->holds_from) {
+        tally->before_held = tally->held++ == 0 ? tally->last : tally->before_held;
+    } else {
+        tally->folded++;
+    }
+    tally->last = (ProjectorPlace){message->sequence, message->stored_at_us};
     tally->bytes += message->payload.len;
+    return true;
+}
+
+// With holds_from: what is held is never ripe.
+static int wait_ms(void *ctx)
+{
+    const Tally *tally = ctx;
+    return tally->folded > 0 ? 0 : tally->held > 0 ? 30 : -1;
+}
+
+static bool held(void *ctx, const char *stream, ProjectorPlace *ret_before)
+{
+    const Tally *tally = ctx;
+    if (strcmp(stream, "STATUS") != 0 || tally->held == 0) {
+        return false;
+    }
+    *ret_before = tally->before_held;
     return true;
 }
 
@@ -71,6 +96,9 @@ static void write_rows(void *ctx, DbTxn *txn)
     static const DbStatement insert = {
         "tally_insert", "INSERT INTO tally.counted (n) VALUES ($1::int8)"};
     Tally *tally = ctx;
+    if (tally->folded == 0) {
+        return; // only positions move
+    }
     tally->most_bytes = tally->bytes > tally->most_bytes ? tally->bytes : tally->most_bytes;
     DbParams *params = db_txn_add(txn, &insert, NULL);
     if (tally->bad_rows) {
@@ -87,6 +115,10 @@ static void committed(void *ctx, DbTxn *txn)
     tally->bytes = 0;
     tally->commits += txn != NULL ? 1 : 0;
     tally->drops += txn == NULL ? 1 : 0;
+    if (txn == NULL) {
+        tally->held = 0;
+        tally->last = (ProjectorPlace){0};
+    }
 }
 
 static void tally_start(Rig *on, Tally *tally)
@@ -94,6 +126,12 @@ static void tally_start(Rig *on, Tally *tally)
     static const char *const streams[] = {"STATUS", "REQUEST_LOW", NULL};
     static const ProjectorHandlers handlers = {
         .fold = fold, .write = write_rows, .committed = committed};
+    static const ProjectorHandlers holding = {
+        .fold = fold,
+        .write = write_rows,
+        .committed = committed,
+        .wait_ms = wait_ms,
+        .held = held};
     tally->pool = db_pool_new(
         &on->loop,
         &(DbPoolOptions){
@@ -108,7 +146,8 @@ static void tally_start(Rig *on, Tally *tally)
         .flush_bytes = tally->flush_bytes,
         .flush_ms = 10,
         .begin_at_us = tally->begin_at_us};
-    tally->projector = projector_new(on->bus, &options, &handlers, tally);
+    tally->projector =
+        projector_new(on->bus, &options, tally->holds_from != 0 ? &holding : &handlers, tally);
 }
 
 static void tally_stop(Rig *on, Tally *tally)
@@ -331,6 +370,42 @@ static void a_drop_folds_again(void **state)
     tally_stop(&rig, &tally);
 }
 
+static void held_events_are_folded_again_after_a_drop(void **state)
+{
+    (void)state;
+    Tally tally = {.holds_from = 6};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 1200); // more than two flushes
+    tally_start(&rig, &tally);
+    WAIT(&rig, tally.folds == 1200);
+    WAIT(&rig, counted() == 5);
+    assert_int_equal(stored(), 5);
+    projector_reload(tally.projector);
+    WAIT(&rig, tally.folds == 1200 + 1195);
+    assert_int_equal(counted(), 5);
+    tally_stop(&rig, &tally); // it writes nothing of what is held, and ends
+    assert_int_equal(stored(), 5);
+    Tally next = {0};
+    tally_start(&rig, &next);
+    WAIT(&rig, counted() == 1200);
+    assert_int_equal(next.folds, 1195);
+    WAIT(&rig, stored() == 1200);
+    tally_stop(&rig, &next);
+}
+
+// After a start nothing was folded in front of what is held: the position stays as it is stored.
+static void the_first_event_may_be_held(void **state)
+{
+    (void)state;
+    Tally tally = {.holds_from = 1};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 3);
+    publish_many(&rig, "ntf.request.low.acme", "r", 3);
+    tally_start(&rig, &tally);
+    WAIT(&rig, tally.folds == 6);
+    pass_ms(&rig, 100);
+    assert_int_equal(sql("SELECT count(*) FROM tally.positions WHERE stream = 'STATUS'"), 0);
+    tally_stop(&rig, &tally);
+}
+
 static void the_unreadable_has_a_dead_letter_and_is_passed(void **state)
 {
     (void)state;
@@ -428,6 +503,8 @@ int main(void)
         TEST(a_stand_by_takes_over),
         TEST(a_dead_database_connection_loses_and_doubles_nothing),
         TEST(a_drop_folds_again),
+        TEST(held_events_are_folded_again_after_a_drop),
+        TEST(the_first_event_may_be_held),
         TEST(the_unreadable_has_a_dead_letter_and_is_passed),
         TEST(rows_that_postgres_refuses_stop_it_with_a_reason),
         TEST(a_recreated_stream_stops_it_with_a_reason),

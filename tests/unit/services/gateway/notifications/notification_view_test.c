@@ -10,69 +10,13 @@
 #include "common/bus/events/frames.h"
 #include "common/codec/event.h"
 #include "services/gateway/notifications/notification_view.h"
+#include "stentor/v1/request.pb-c.h"
 #include "stentor/v1/status.pb-c.h"
 
 #define ALICE "ntf_01M83AVY1NCDCG3Y6T3Y82BH3P"
 #define BOB "ntf_01M83AVY1NCDCG3Y6T3Y82BH3Q"
 
 static const int64_t accepted_at_us = INT64_C(1795408394293123);
-
-static Frame status_frame(Arena *arena, const char *tenant, const char *id, const char *reason)
-{
-    Stentor__V1__Meta meta;
-    Stentor__V1__NotificationStatus event;
-    stentor__v1__meta__init(&meta);
-    stentor__v1__notification_status__init(&event);
-    meta.tenant = arena_printf(arena, "%s", tenant);
-    meta.event_id = arena_printf(arena, "AAAAAAAAAAAAAAAAAAAAAA");
-    meta.notification_id = arena_printf(arena, "%s", id);
-    meta.occurred_at_us = accepted_at_us;
-    event.meta = &meta;
-    event.channel = (Stentor__V1__Channel)CHANNEL_EMAIL;
-    event.status = (Stentor__V1__Status)STATUS_SUPPRESSED;
-    event.reason_code = arena_printf(arena, "%s", reason);
-    event.template_ = arena_printf(arena, "welcome");
-    Frame frame = {FRAME_STATUS, {.subject = "ntf.status.acme.email.suppressed"}};
-    frame.out.event_id = STR("AAAAAAAAAAAAAAAAAAAAAA");
-    Error err;
-    assert_true(event_pack(&event.base, arena, &frame.out.payload, &err));
-    return frame;
-}
-
-static Str accept_row(const Frame *frames, size_t count, Arena *arena)
-{
-    Str packed = frames_pack(frames, count, arena);
-    char *row = arena_alloc(arena, FRAMES_HEAD.len + packed.len);
-    memcpy(row, FRAMES_HEAD.ptr, FRAMES_HEAD.len);
-    memcpy(row + FRAMES_HEAD.len, packed.ptr, packed.len);
-    return str_of(row, FRAMES_HEAD.len + packed.len);
-}
-
-static void the_accept_log_shows_the_status_of_the_one_that_is_asked_for(void **state)
-{
-    (void)state;
-    Arena *arena = arena_new(0);
-    Frame request = {FRAME_REQUEST, {.subject = "ntf.request.normal.acme", .payload = STR("x")}};
-    request.out.event_id = STR("BBBBBBBBBBBBBBBBBBBBBB");
-    Frame frames[] = {
-        request, status_frame(arena, "acme", BOB, "opt_out"),
-        status_frame(arena, "acme", ALICE, "hard_bounce")};
-    Str events = accept_row(frames, 3, arena);
-    HistoryRow row;
-    Error err = {0};
-    if (!notification_of_events(
-            events, accepted_at_us, STR("acme"), STR(ALICE), arena, &row, &err)) {
-        fail_msg("%s", err.text);
-    }
-    assert_int_equal(row.status, STATUS_SUPPRESSED);
-    assert_true(str_eq(row.reason_code, STR("hard_bounce")));
-    assert_int_equal(row.at_us[FOLD_ENDED], accepted_at_us);
-    assert_false(notification_of_events(
-        events, accepted_at_us, STR("other"), STR(ALICE), arena, &row, &err));
-    assert_false(notification_of_events(
-        STR("\x07"), accepted_at_us, STR("acme"), STR(ALICE), arena, &row, &err));
-    arena_free(arena);
-}
 
 static NotificationWait away; // of the channel
 
@@ -184,7 +128,6 @@ static void an_end_that_a_resend_has_undone_is_not_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_accept_log_shows_the_status_of_the_one_that_is_asked_for),
         cmocka_unit_test(what_is_not_known_is_left_out),
         cmocka_unit_test(an_attempt_shows_what_it_costs_and_who_says_so),
         cmocka_unit_test(what_is_under_way_says_which_vendor_it_waits_for),

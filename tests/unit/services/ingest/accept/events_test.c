@@ -133,16 +133,24 @@ static void a_call_carries_its_quiet_hours(void **state)
     zones_free(zones);
 }
 
-static void the_status_says_what_the_gate_asked(void **state)
+// Once: of `queued`, whose request comes with it, the request says it.
+static void what_the_gate_asked_is_said_once(void **state)
 {
     Fixture *f = *state;
     static const GateVerdict verdicts[] = {GATE_GO, GATE_DEFER, GATE_SUPPRESS};
     for (size_t i = 0; i < 3; i++) {
-        f->decision = (GateDecision){.verdict = verdicts[i], .reason = GATE_SCHEDULE};
+        bool go = verdicts[i] == GATE_GO;
+        f->decision =
+            (GateDecision){.verdict = verdicts[i], .reason = go ? GATE_NO_REASON : GATE_SCHEDULE};
         build(f);
         const Stentor__V1__NotificationStatus *status =
             read_event(f, &stentor__v1__notification_status__descriptor, &f->frames[f->count - 1]);
-        assert_string_equal(status->gate_trace, "T+S+A+");
+        assert_string_equal(status->gate_trace, go ? "" : "T+S+A+");
+        if (go) {
+            const Stentor__V1__NotificationRequest *request =
+                read_event(f, &stentor__v1__notification_request__descriptor, &f->frames[0]);
+            assert_string_equal(request->gate_trace, "T+S+A+");
+        }
     }
 }
 
@@ -372,7 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_call_carries_its_quiet_hours, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_status_says_what_the_gate_asked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_the_gate_asked_is_said_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             what_supersedes_brings_the_cancellation_before_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_request_for_now_goes_to_its_lane, set_up, tear_down),
