@@ -504,6 +504,11 @@ const char *bus_permission_error(const Bus *bus)
     return link_permission_error(bus->link);
 }
 
+void bus_spare(Bus *bus, const char *subject)
+{
+    link_spare(bus->link, subject);
+}
+
 BusHeader bus_replaces(uint64_t sequence, Arena *arena)
 {
     return (BusHeader){

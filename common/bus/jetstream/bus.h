@@ -52,6 +52,9 @@ uv_loop_t *bus_loop(Bus *bus);
 void bus_watch(Bus *bus, void (*on_change)(void *ctx, bool connected), void *ctx);
 // The first permission error the server reported, or NULL: readiness fails with it.
 const char *bus_permission_error(const Bus *bus);
+// Not of a publish to a subject that begins so, a static string; at most two. Who asks there does
+// without.
+void bus_spare(Bus *bus, const char *subject);
 // From now on it is asked every two seconds whether the streams and consumers of the service's row
 // of the topology are there.
 void bus_watch_streams(Bus *bus);

@@ -257,12 +257,32 @@ static size_t take_heard(Link *link, size_t i)
     return bytes;
 }
 
+// `Permissions Violation for Publish to "<subject>"`
+static bool is_spared(const Link *link, const char *text)
+{
+    const char *quote = text != NULL ? strchr(text, '"') : NULL;
+    Str subject = str_from(quote != NULL ? quote + 1 : "");
+    for (size_t i = 0; i < link->spared_count; i++) {
+        if (str_starts(subject, str_from(link->spared[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void link_spare(Link *link, const char *subject)
+{
+    assert(link->spared_count < LINK_SPARED_MAX);
+    link->spared[link->spared_count++] = subject;
+}
+
 // The first refusal stays: nats.c keeps the last error of a connection.
 static void note_permission(Link *link)
 {
     const char *text = NULL;
     if (link->permission[0] == '\0' && link->wire != NULL &&
-        natsConnection_GetLastError(link->wire->nc, &text) == NATS_NOT_PERMITTED) {
+        natsConnection_GetLastError(link->wire->nc, &text) == NATS_NOT_PERMITTED &&
+        !is_spared(link, text)) {
         snprintf(
             link->permission, sizeof link->permission, "%s",
             text != NULL && text[0] != '\0' ? text : "not permitted");

@@ -94,6 +94,10 @@ bool link_rests(const Link *link); // it does now
 // not know who comes first.
 void link_write(Link *link);
 const char *link_permission_error(const Link *link); // the first one; NULL: none
+// A refused publish to a subject that begins so is none: whoever asks does without. A static
+// string; at most LINK_SPARED_MAX.
+enum { LINK_SPARED_MAX = 2 };
+void link_spare(Link *link, const char *subject);
 // Every 100 to 500 ms: a server that neither answers nor takes anything is left.
 void link_tick(Link *link);
 // Gives a delivery back (-NAK) when the link closes, after its inbox has no subscription any more.

@@ -96,6 +96,8 @@ struct Link {
     void *closed_ctx;
     char inbox[LINK_INBOX_SIZE];
     char permission[200];
+    const char *spared[LINK_SPARED_MAX]; // whose refusal is no permission error
+    size_t spared_count;
 };
 
 // ---- link_wire.c ----

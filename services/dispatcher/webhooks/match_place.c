@@ -57,6 +57,12 @@ void match_place_done(MatchPlace *place)
 
 // ---- moving it ----
 
+void match_place_spare(Bus *bus)
+{
+    bus_spare(bus, "$JS.API.CONSUMER.CREATE." PLACE);
+    bus_spare(bus, "$JS.API.CONSUMER.DELETE." PLACE);
+}
+
 static void end_move(Move *move, const Error *err)
 {
     move->on_moved(move->ctx, err);
@@ -116,7 +122,9 @@ static void send_config(Move *move, const char *subject)
     size_t len = json_dumpb(body, text, sizeof text, JSON_COMPACT);
     json_decref(body);
     if (len > sizeof text) {
-        end_move(move, &(Error){ERROR_CONFIG, "the consumer of " STREAM " is described too long"});
+        Error err;
+        error_set(&err, ERROR_CONFIG, "the consumer of " STREAM " is described too long");
+        end_move(move, &err);
         return;
     }
     bus_request(move->bus, subject, str_of(text, len), TIMEOUT_MS, on_answer, move);

@@ -20,6 +20,9 @@ typedef struct MatchPlace {
 bool match_place_read(Str reply, const Error *err, MatchPlace *ret);
 void match_place_done(MatchPlace *place);
 
+// Accounts of an earlier version do not let it be moved: it is read from as it stands, and
+// the process is ready (test_webhook_rights.py).
+void match_place_spare(Bus *bus);
 typedef void (*MatchPlaceMoved)(void *ctx, const Error *err);
 void match_place_close(Bus *bus, const MatchPlace *place, MatchPlaceMoved on_moved, void *ctx);
 // from_us: nothing that was stored before is read.

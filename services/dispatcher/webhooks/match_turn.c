@@ -150,6 +150,7 @@ static void on_lock_changed(void *ctx, bool held)
 
 void match_begin(Hooks *hooks)
 {
+    match_place_spare(hooks->parts.bus);
     worker_yield(hooks->matcher);
     worker_start(hooks->matcher);
     hooks->match_lock = db_lock_new(

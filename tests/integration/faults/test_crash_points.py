@@ -210,6 +210,7 @@ def test_killed_there_it_ends_as_if_nothing_had_happened(bench, uninterrupted, r
     sender = make_it_pass(run, service, how)
     wait_death(service, how.after or point)
     if how.after:
+        bench.forget_pulls(victim)
         bench.end_leases()
         start_armed(service, f"{point}:{how.number}", wait=False)
         wait_death(service, point)
