@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/json/json_write.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -68,6 +69,13 @@ static bool write_integer(json_int_t number, Buf *out)
         *--at = '-';
     }
     return buf_append(out, at, (size_t)(digits + sizeof digits - at));
+}
+
+// Rounded to fewer digits the largest doubles are none: they are written whole.
+static bool write_real(const json_t *value, size_t flags, Buf *out)
+{
+    bool largest = fabs(json_real_value(value)) >= 1e308;
+    return write_by_jansson(value, largest ? flags & ~(size_t)JSON_REAL_PRECISION(0x1F) : flags, out);
 }
 
 // ---- objects and arrays ----
@@ -169,13 +177,13 @@ static bool write_value(const json_t *value, size_t flags, int depth, Buf *out)
     case JSON_NULL:
         return buf_str(out, STR("null"));
     default:
-        return write_by_jansson(value, flags, out);
+        return write_real(value, flags, out);
     }
 }
 
 bool json_write(const json_t *value, size_t flags, Buf *out)
 {
-    return write_value(value, flags | JSON_COMPACT | JSON_ENCODE_ANY, 0, out);
+    return value != NULL && write_value(value, flags | JSON_COMPACT | JSON_ENCODE_ANY, 0, out);
 }
 
 Str json_text(const json_t *value, size_t flags, Arena *arena)

@@ -216,6 +216,7 @@ static bool run_turn(Reader *r)
         r->handlers.on_caught_up(r->ctx);
     }
     pull(r);
+    r->endpoint.holds = reader_lag(r) > 0; // who is behind does not rest (bus_rest)
     return r->state == READER_FREEING;
 }
 

@@ -39,8 +39,9 @@ typedef struct BusClock {
     int64_t asked_ns, heard_ns;
 } BusClock;
 bool bus_server_clock(const Bus *bus, BusClock *ret);
-// While nothing is awaited here, what arrives may wait for so long, to be read together. For a
-// process whose readers fold for later, and whose workers bear to begin late. 0: at once.
+// While nothing is awaited here and no reader is behind, what arrives may wait for so long, to be
+// read together. For a process whose readers fold for later, and whose workers bear to begin late.
+// 0: at once.
 void bus_rest(Bus *bus, int rest_ms);
 // What is handed on now was gathered for that time, and the next comes after as long.
 bool bus_rests(const Bus *bus);

@@ -49,7 +49,7 @@ typedef struct Endpoint {
     char inbox[128];   // replies of its pull requests
     bool acks;         // its consumer awaits acks: what comes after its end is given back
     bool brief;        // its pull requests end after PULL_BRIEF_S
-    bool holds;        // deliveries that are not answered yet
+    bool holds;        // deliveries that are not answered yet; of a reader: more are known to come
     int slot;
 } Endpoint;
 

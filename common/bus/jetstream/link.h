@@ -86,8 +86,8 @@ bool link_ask_now(
 // The end of a message, that came or was made here. nats.c wakes a thread of its own to free it: so
 // once for up to 256 of them, or in a second. NULL is none.
 void link_discard(Link *link, natsMsg *message);
-// From now on what arrives may wait for so long, to be read together: after a read that brought
-// little the socket rests. 0: it is read at once again.
+// From now on what arrives may wait for so long, to be read together: after a read that left
+// nothing the socket rests. 0: it is read at once again.
 void link_rest(Link *link, int rest_ms);
 bool link_rests(const Link *link); // it does now
 // Writes what was sent. The link does it before the loop sleeps; who sends at that moment too does

@@ -17,7 +17,6 @@ enum {
     SUSPECT_MS = 500, // it looks dead for so long, with turns of the loop between
     READ_ROUNDS_MAX = 64,
     READ_AGAIN_BYTES = 32 * 1024, // half of what one read may bring
-    REST_BYTES_MAX = 32 * 1024,   // more than that is a flood, which is read as it comes
     CUT_READS_MAX = 1024,
     TLS_HEADER = 5, // type, version, length
     TLS_UNWRITTEN_MAX = 64 * 1024,
@@ -127,12 +126,10 @@ static bool has_whole_record(Wire *wire, bool ended)
 }
 
 // What has ended is read to its end: libuv does not poll a socket with an error again.
-// Returns how many bytes came.
-static size_t read_all(Wire *wire, bool ended)
+static void read_all(Wire *wire, bool ended)
 {
     Link *link = wire->link;
     bool more = true;
-    size_t all = 0;
     wire->heard_ms = (int64_t)uv_now(link->loop);
     for (int i = 0; i < READ_ROUNDS_MAX && more && !wire->closed; i++) {
         size_t bytes = 0;
@@ -141,9 +138,7 @@ static size_t read_all(Wire *wire, bool ended)
             bytes = link_hand_on(link);
         }
         more = ended || bytes >= READ_AGAIN_BYTES;
-        all += bytes;
     }
-    return all;
 }
 
 // ---- writing, and the loop's events ----
@@ -181,6 +176,13 @@ static void on_rest_over(uv_timer_t *timer)
     }
 }
 
+// Nothing waits there: a flood is read as it comes, and of TLS no part of a record rests.
+static bool is_empty(const Wire *wire)
+{
+    int there = 0;
+    return ioctl(wire->socket, FIONREAD, &there) == 0 && there == 0;
+}
+
 // The end of the connection is noticed all the same.
 static void rest(Wire *wire)
 {
@@ -199,7 +201,6 @@ static void on_poll_ready(uv_poll_t *poll, int status, int events)
 {
     Wire *wire = poll->data;
     Link *link = wire->link;
-    size_t bytes = 0;
     if (events & UV_WRITABLE) {
         write_some(wire);
         if (!wire->closed && !atomic_load(&wire->unwritten)) {
@@ -207,12 +208,11 @@ static void on_poll_ready(uv_poll_t *poll, int status, int events)
         }
     }
     if (!wire->closed && (status != 0 || events & (UV_READABLE | UV_DISCONNECT))) {
-        bytes = read_all(wire, status != 0 || events & UV_DISCONNECT);
+        read_all(wire, status != 0 || events & UV_DISCONNECT);
     }
     if (!wire->closed && status != 0) {
         poll_for(wire, wire->polled_for_room);
-    } else if (
-        !wire->closed && link->rest_ms > 0 && !wire->polled_for_room && bytes < REST_BYTES_MAX) {
+    } else if (!wire->closed && link->rest_ms > 0 && !wire->polled_for_room && is_empty(wire)) {
         rest(wire);
     }
     link_on_read(link);

@@ -99,6 +99,9 @@ static Str merge_variables(Run *run, Str own)
         return own.len == 0 ? own : arena_str(run->step, own);
     }
     json_t *merged = own.len == 0 ? json_object() : json_read(own, 0, NULL);
+    if (merged == NULL) {
+        return arena_str(run->step, own); // the renderer fails this notification, with the reason
+    }
     json_object_update_missing(merged, run->variables);
     Str text = json_text(merged, JSON_DECIMALS, run->step);
     json_decref(merged);

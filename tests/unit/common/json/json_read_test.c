@@ -190,12 +190,29 @@ static void what_is_too_deep_or_wide_is_written_by_jansson(void **state)
     arena_free(arena);
 }
 
+// Found by a review: at 15 digits it would be beyond the largest double, and could not be read
+// again.
+static void the_largest_number_can_be_read_again(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new(0);
+    json_t *largest =
+        json_read_plain(STR("[1.7976931348623157e308,-1.7976931348623157e308,1e300]"), 0);
+    Str text = json_text(largest, JSON_DECIMALS, arena);
+    json_t *again = json_read(text, 0, NULL);
+    assert_true(json_equal(again, largest));
+    json_decref(again);
+    json_decref(largest);
+    arena_free(arena);
+}
+
 static void what_cannot_be_written_is_empty(void **state)
 {
     (void)state;
     Arena *arena = arena_new(0);
     json_t *bad = json_string_nocheck("a\xff");
     assert_int_equal(json_text(bad, 0, arena).len, 0);
+    assert_int_equal(json_text(NULL, 0, arena).len, 0);
     json_decref(bad);
     Buf small;
     json_t *text = json_string("longer than four bytes");
@@ -215,6 +232,7 @@ int main(void)
         cmocka_unit_test(a_key_twice_is_refused_or_the_last_one_counts),
         cmocka_unit_test(values_and_levels_are_bounded_as_by_the_scan),
         cmocka_unit_test(what_is_too_deep_or_wide_is_written_by_jansson),
+        cmocka_unit_test(the_largest_number_can_be_read_again),
         cmocka_unit_test(what_cannot_be_written_is_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "common/bus/jetstream/link.h"
 #include "tests/unit/common/bus/bus_tools.h"
 
-enum { STAYS_MS = 200, LIMIT_MS = 3000, TRIES = 5, REST_MS = 400 };
+enum { STAYS_MS = 200, LIMIT_MS = 3000, TRIES = 5, REST_MS = 400, BURST = 5000 };
 
 static Rig rig;
 
@@ -159,6 +159,53 @@ static void a_link_that_rests_reads_what_came_meanwhile_together(void **state)
     WAIT_FLAG(&rig, rig.done);
 }
 
+// Small messages with many headers, of which a full read brings little.
+static void publish_burst(natsConnection *nc, const Link *link)
+{
+    char subject[160], name[32];
+    natsMsg *message = NULL;
+    snprintf(subject, sizeof subject, "%s.w0.delivery", link_inbox(link));
+    assert_int_equal(natsMsg_Create(&message, subject, NULL, "event", 5), NATS_OK);
+    for (int i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "ce-attribute-%d", i);
+        assert_int_equal(
+            natsMsgHeader_Set(message, name, "a value of some length, as ids are"), NATS_OK);
+    }
+    for (int i = 0; i < BURST; i++) {
+        assert_int_equal(natsConnection_PublishMsg(nc, message), NATS_OK);
+    }
+    assert_int_equal(natsConnection_Flush(nc), NATS_OK);
+    natsMsg_Destroy(message);
+}
+
+static void a_link_that_rests_reads_a_burst_as_it_comes(void **state)
+{
+    (void)state;
+    static const LinkHandlers handlers = {.on_message = count_message, .on_state = ignore_state};
+    const char *url = getenv("STENTOR_TEST_NATS_URL");
+    LinkOptions options = {.url = url, .name = "test", .inbox_prefix = "_INBOX.stentor-test"};
+    natsConnection *nc = NULL;
+    size_t received = 0;
+    Link *link = link_open(&rig.loop, &options, &handlers, &received);
+    WAIT(&rig, link_connected(link));
+    link_port(link, "w0");
+    assert_int_equal(natsConnection_ConnectTo(&nc, url), NATS_OK);
+    while (received == 0) {
+        publish_one(nc, link);
+        pass_ms(&rig, 50);
+    }
+    received = 0;
+    link_rest(link, 1000);
+    publish_burst(nc, link);
+    uint64_t since_ns = uv_hrtime();
+    WAIT(&rig, received == BURST);
+    assert_true(uv_hrtime() - since_ns < 5 * UINT64_C(1000000000)); // a rest for each read: 50 s
+    natsConnection_Destroy(nc);
+    rig.done = false;
+    link_close(link, on_rig_done, &rig);
+    WAIT_FLAG(&rig, rig.done);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +215,8 @@ int main(void)
             a_link_that_asks_nothing_leaves_at_once, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(
             a_link_that_rests_reads_what_came_meanwhile_together, open_rig, close_rig),
+        cmocka_unit_test_setup_teardown(
+            a_link_that_rests_reads_a_burst_as_it_comes, open_rig, close_rig),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

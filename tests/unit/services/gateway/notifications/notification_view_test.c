@@ -16,8 +16,6 @@
 #define ALICE "ntf_01M83AVY1NCDCG3Y6T3Y82BH3P"
 #define BOB "ntf_01M83AVY1NCDCG3Y6T3Y82BH3Q"
 
-static const int64_t accepted_at_us = INT64_C(1795408394293123);
-
 static NotificationWait away; // of the channel
 
 static void print(
