@@ -3,14 +3,14 @@
 // rows. Accept's inside, not for others.
 #pragma once
 
+#include "common/gate/gate_run.h"
 #include "services/ingest/accept/accept.h"
 #include "services/ingest/accept/accept_sql.h"
-#include "common/gate/gate_run.h"
 
 typedef struct Group {
     Accept *accept;
     Arena *arena;
-    Submission *first; // those that are answered leave
+    Submission *first;    // those that are answered leave
     size_t notifications; // that were asked for
     size_t bytes;
     int64_t accepted_at_us;

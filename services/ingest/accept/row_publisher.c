@@ -27,6 +27,8 @@ struct RowPublisher {
     IngestMetrics *metrics;
     size_t rows; // on their way
     bool left;   // a row was left to the sweep
+    int64_t left_ids[ROW_PUBLISHER_LEFT_MAX];
+    size_t left_count;
     Mark *marks;
     size_t mark_count;
     size_t mark_cap;
@@ -84,12 +86,34 @@ static void add_mark(RowPublisher *p, const Row *row)
     memcpy(mark->tenant, row->tenant, sizeof mark->tenant);
 }
 
+static void leave(RowPublisher *p, int64_t accept_id)
+{
+    p->left = true;
+    if (p->left_count < ROW_PUBLISHER_LEFT_MAX) {
+        p->left_ids[p->left_count++] = accept_id;
+    }
+}
+
+size_t row_publisher_take_ids(RowPublisher *p, int64_t *ret_ids, size_t max)
+{
+    size_t count = p->left_count < max ? p->left_count : max;
+    memcpy(ret_ids, p->left_ids, count * sizeof *ret_ids);
+    p->left_count -= count;
+    memmove(p->left_ids, p->left_ids + count, p->left_count * sizeof *p->left_ids);
+    return count;
+}
+
+bool row_publisher_has_ids(const RowPublisher *p)
+{
+    return p->left_count > 0;
+}
+
 static void finish_row(Row *row)
 {
     RowPublisher *p = row->publisher;
     CRASH_POINT_IF("ingest.published", !row->failed);
     if (row->failed) {
-        p->left = true;
+        leave(p, row->accept_id);
     } else {
         add_mark(p, row);
     }
@@ -115,7 +139,7 @@ static void on_bus_acked(void *ctx, const Error *err, uint64_t sequence, bool du
 bool row_publisher_send(RowPublisher *p, size_t pending_max, const PublishedRow *published)
 {
     if (!bus_connected(p->bus) || bus_pending(p->bus) >= pending_max || published->count == 0) {
-        p->left = true;
+        leave(p, published->accept_id);
         return false;
     }
     Row *row = xcalloc(1, sizeof *row);

@@ -18,6 +18,7 @@ enum {
     ROW_PUBLISHER_MARKS_MAX =
         100000, // published rows not yet marked; beyond it they are published again
     ROW_PUBLISHER_MARKS_BATCH = 1000,
+    ROW_PUBLISHER_LEFT_MAX = 4096, // rows left whose ids are known; further ones are found by age
 };
 
 typedef struct RowPublisher RowPublisher;
@@ -40,5 +41,8 @@ typedef struct PublishedRow {
 bool row_publisher_send(RowPublisher *publisher, size_t pending_max, const PublishedRow *row);
 // Were rows left since the last call?
 bool row_publisher_take_left(RowPublisher *publisher);
+// Takes the ids of at most `max` rows that were left, the first of them first. Returns how many.
+size_t row_publisher_take_ids(RowPublisher *publisher, int64_t *ret_ids, size_t max);
+bool row_publisher_has_ids(const RowPublisher *publisher);
 void row_publisher_tick(RowPublisher *publisher);       // every 50 ms: marks what was acknowledged
 bool row_publisher_idle(const RowPublisher *publisher); // nothing on its way and nothing to mark

@@ -14,7 +14,7 @@ enum {
         2000, // when rows were left on purpose: only those on their way right now are too young
     EAGER_MS = 3 * EAGER_AGE_MS,
     BUSY_MS = 20,  // between two claims while there is more
-    FULL_MS = 100, // before another look at whether NATS has room
+    FULL_MS = 100, // before another look at whether NATS has room, and at what was left
     ROWS_FIRST = 4,
     ROWS_MAX = 512,
     EVENTS_WANTED = 2000, // per claim; the number of rows adapts to it
@@ -41,6 +41,14 @@ static const DbStatement CLAIM = {
     .name = "ingest_claim_unpublished",
     .sql = "SELECT accept_id, tenant_id, events FROM ingest.claim_unpublished("
            "$1::int8 * interval '1 millisecond', $2::int8 * interval '1 millisecond', $3::int4)",
+};
+
+// What this process has left, as soon as there is room: it need not be 2 s old. A row that failed
+// in a sweep is still claimed, and comes by age.
+static const DbStatement CLAIM_LEFT = {
+    .name = "ingest_claim_left",
+    .sql = "SELECT accept_id, tenant_id, events FROM ingest.claim_left("
+           "$1::int8[], $2::int8 * interval '1 millisecond')",
 };
 
 static const DbStatement FORGET = {
@@ -109,7 +117,7 @@ static void publish_rows(Sweep *s, const PGresult *res)
         events += publish_row(s, res, i, arena);
         arena_free(arena);
     }
-    bool more = rows >= s->at_most;
+    bool more = rows >= s->at_most || row_publisher_has_ids(s->options.publisher);
     // Rows hold 1 .. 2,000 notifications: the next claim asks for as many as make a sensible number
     // of events.
     int64_t wanted = events == 0 ? ROWS_FIRST : s->at_most * EVENTS_WANTED / (int64_t)events;
@@ -165,6 +173,27 @@ static void forget_keys(Sweep *s)
     db_txn_submit(txn, on_db_forgotten, s);
 }
 
+static void add_claim(const Sweep *s, DbTxn *txn)
+{
+    DbParams *p = db_txn_add(txn, &CLAIM, NULL);
+    bool eager = is_eager(s) && s->options.older_than_ms > EAGER_AGE_MS;
+    db_i64(p, eager ? EAGER_AGE_MS : s->options.older_than_ms);
+    db_i64(p, LEASE_MS);
+    db_i32(p, (int32_t)s->at_most);
+}
+
+static void add_claim_left(const Sweep *s, DbTxn *txn)
+{
+    int64_t ids[ROWS_MAX];
+    size_t count = row_publisher_take_ids(s->options.publisher, ids, (size_t)s->at_most);
+    DbParams *p = db_txn_add(txn, &CLAIM_LEFT, NULL);
+    DbArray *array = db_array(p, DB_I64);
+    for (size_t i = 0; i < count; i++) {
+        db_push_int(array, ids[i]);
+    }
+    db_i64(p, LEASE_MS);
+}
+
 static void look(Sweep *s)
 {
     if (!db_pool_ready(s->options.pool)) {
@@ -177,11 +206,11 @@ static void look(Sweep *s)
         return;
     }
     DbTxn *txn = db_txn_new(s->options.pool);
-    DbParams *p = db_txn_add(txn, &CLAIM, NULL);
-    bool eager = is_eager(s) && s->options.older_than_ms > EAGER_AGE_MS;
-    db_i64(p, eager ? EAGER_AGE_MS : s->options.older_than_ms);
-    db_i64(p, LEASE_MS);
-    db_i32(p, (int32_t)s->at_most);
+    if (row_publisher_has_ids(s->options.publisher)) {
+        add_claim_left(s, txn);
+    } else {
+        add_claim(s, txn);
+    }
     s->in_air++;
     db_txn_submit(txn, on_db_claimed, s);
 }
@@ -200,8 +229,9 @@ Sweep *sweep_new(const SweepOptions *options)
 void sweep_now(Sweep *s)
 {
     s->eager_until_us = clock_mono_us() + EAGER_MS * INT64_C(1000);
-    if (s->in_air == 0 && uv_timer_get_due_in(&s->timer) > EAGER_AGE_MS) {
-        look_again(s, EAGER_AGE_MS);
+    uint64_t soon_ms = row_publisher_has_ids(s->options.publisher) ? FULL_MS : EAGER_AGE_MS;
+    if (s->in_air == 0 && uv_timer_get_due_in(&s->timer) > soon_ms) {
+        look_again(s, (int64_t)soon_ms);
     }
 }
 

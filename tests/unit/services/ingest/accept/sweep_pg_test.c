@@ -99,11 +99,78 @@ static void more_old_counters_than_one_turn_forgets_are_forgotten_in_the_next(vo
     assert_string_equal(left, "0");
 }
 
+static bool leave_row(Scene *s, int64_t accept_id)
+{
+    Frame frame = {.kind = FRAME_REQUEST, .out = {.subject = "ntf.request.normal.acme"}};
+    PublishedRow row = {
+        .accept_id = accept_id, .tenant = STR("acme"), .frames = &frame, .count = 1};
+    return row_publisher_send(s->publisher, ROW_PUBLISHER_PENDING_MAX, &row);
+}
+
+static SweepOptions quick(Scene *s)
+{
+    return (SweepOptions){
+        .loop = &s->loop,
+        .pool = s->pool,
+        .publisher = s->publisher,
+        .metrics = &s->metrics,
+        .every_ms = 100,
+        .older_than_ms = 1000,
+    };
+}
+
+static void rows_left_are_known_by_their_ids_up_to_a_bound(void **state)
+{
+    Scene *s = *state;
+    SweepOptions options = quick(s);
+    s->sweep = sweep_new(&options);
+    int64_t ids[ROW_PUBLISHER_LEFT_MAX];
+    assert_false(row_publisher_has_ids(s->publisher));
+    for (int64_t id = 1; id <= ROW_PUBLISHER_LEFT_MAX + 3; id++) {
+        assert_false(leave_row(s, id)); // NATS is away
+    }
+    assert_true(row_publisher_take_left(s->publisher));
+    assert_int_equal(row_publisher_take_ids(s->publisher, ids, 2), 2);
+    assert_int_equal(ids[0], 1);
+    assert_int_equal(ids[1], 2);
+    assert_int_equal(
+        row_publisher_take_ids(s->publisher, ids, ROW_PUBLISHER_LEFT_MAX),
+        ROW_PUBLISHER_LEFT_MAX - 2);
+    assert_int_equal(ids[0], 3);
+    assert_false(row_publisher_has_ids(s->publisher));
+}
+
+// Whatever the ids say: a row that was published, or that another sweep has, is not claimed.
+static void rows_left_are_claimed_once_however_young(void **state)
+{
+    Scene *s = *state;
+    SweepOptions options = quick(s);
+    options.every_ms = 60 * 1000;
+    s->sweep = sweep_new(&options);
+    admin_exec(s->admin, "TRUNCATE ingest.accept_log RESTART IDENTITY");
+    admin_exec(
+        s->admin,
+        "INSERT INTO ingest.accept_log (tenant_id, accepted_at, notification_ids, events,"
+        " published_at) SELECT 'acme', now(), '{ntf_1}', '\\x01', CASE n WHEN 2 THEN now() END"
+        " FROM generate_series(1, 4) n");
+    static const char claim[] = "SELECT string_agg(accept_id::text, ',') FROM"
+                                " ingest.claim_left('{4,1,2,9}', interval '1 minute')";
+    assert_string_equal(admin_value(s->admin, claim), "1,4");
+    assert_string_equal(admin_value(s->admin, claim), "");
+    assert_string_equal(
+        admin_value(s->admin, "SELECT count(*) FROM ingest.claim_unpublished('0', '1 min', 10)"),
+        "1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             more_old_counters_than_one_turn_forgets_are_forgotten_in_the_next, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            rows_left_are_known_by_their_ids_up_to_a_bound, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            rows_left_are_claimed_once_however_young, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, migrate_all, NULL);
 }
