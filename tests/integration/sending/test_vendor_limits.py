@@ -214,5 +214,5 @@ def test_a_suspended_vendor_sends_nothing_until_it_is_resumed(pipeline, vendor):
     wait_until(lambda: pipeline.postgres.query("SELECT state FROM dispatcher.ledger WHERE notification_id = %s", notification) == [("deferred",)], 30,
                "the mail waiting")
     assert len(vendor.mails) == before
-    assert "suspended" in pipeline.cli("status", notification)
+    wait_until(lambda: "suspended" in pipeline.cli("status", notification), 10, "history saying why it waits")
     assert json.loads(pipeline.cli("channel", "resume", "sendgrid", "--json"))["status"] == "active"
