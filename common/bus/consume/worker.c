@@ -257,7 +257,6 @@ static void call_handler(Worker *w, Batch *batch)
             deliveries[count++] = delivery;
         }
     }
-    w->handed_ms = bus_now_ms(w->bus);
     if (count > 0) {
         w->handler(w->handler_ctx, deliveries, count);
     }
@@ -284,17 +283,15 @@ void worker_hand_group(Worker *worker, Batch *group)
     call_handler(worker, group);
 }
 
-// A full batch goes at once, and so does any when nothing is in hand and the last batch went
-// batch_wait_ms ago: then waiting would gain nothing. Otherwise what gathers goes after
-// batch_wait_ms: where one a millisecond comes, several share a statement and a commit.
+// A full batch goes at once, and so does any when nothing is in hand: waiting would gain nothing.
+// Otherwise what gathers while the last batch is in work goes after batch_wait_ms.
 static bool batch_is_due(const Worker *w)
 {
     if (w->waiting.count == 0 || w->paused || w->state != WORKER_RUNNING ||
         guard_is_closed(w->guard)) {
         return false;
     }
-    bool calm = w->in_flight == 0 && bus_now_ms(w->bus) - w->handed_ms >= w->options.batch_wait_ms;
-    return w->waiting.count >= w->options.batch_max || calm || w->wait_over;
+    return w->waiting.count >= w->options.batch_max || w->in_flight == 0 || w->wait_over;
 }
 
 static void on_timer_batch(uv_timer_t *timer)

@@ -61,7 +61,6 @@ struct Worker {
     bool paused;         // the handler's owner asks for a pause
     bool yielding;       // and meanwhile another process reads
     bool wait_over;      // batch_wait_ms is, for what waits now
-    int64_t handed_ms;   // when the last batch was handed over
     bool refusal_logged; // of a pull; once until deliveries come again
     Waiting waiting;     // first deliveries
     Waiting suspects;    // what came again: handed over by the guard

@@ -352,7 +352,6 @@ static Group *gather_group(Accept *a)
 static void start_group(Accept *a)
 {
     Group *g = gather_group(a);
-    a->started_us = clock_mono_us();
     for (size_t i = 0; i < ACCEPT_GROUPS_MAX; i++) {
         if (a->groups[i] == NULL) {
             a->groups[i] = g;
@@ -368,13 +367,6 @@ static void on_timer_pump(uv_timer_t *timer)
     pump(a);
 }
 
-// Nothing is on its way, and the last group began a while ago. (Where one request a millisecond
-// comes, several share a commit.)
-static bool is_calm(const Accept *a)
-{
-    return groups_in_air(a) == 0 && clock_mono_us() - a->started_us >= ACCEPT_GATHER_MS * 1000;
-}
-
 static void pump(Accept *a)
 {
     if (a->first == NULL || !db_pool_ready(a->options.pool)) {
@@ -382,7 +374,7 @@ static void pump(Accept *a)
     }
     size_t in_air = groups_in_air(a);
     int64_t waited_us = clock_mono_us() - a->first->head->queued_at_us;
-    bool due = is_calm(a) || waited_us >= ACCEPT_GATHER_MS * 1000 ||
+    bool due = in_air == 0 || waited_us >= ACCEPT_GATHER_MS * 1000 ||
                is_full(a->gathered, a->gathered_bytes);
     if (in_air < ACCEPT_GROUPS_MAX && due) {
         start_group(a);
@@ -408,7 +400,7 @@ static void queue(Accept *a, TenantQueue *q, Submission *s)
     a->gathered_bytes += s->bytes;
     // Never inside the caller's call: a turn of the loop gathers what came in with it.
     size_t in_air = groups_in_air(a);
-    bool now = is_calm(a) || is_full(a->gathered, a->gathered_bytes);
+    bool now = in_air == 0 || is_full(a->gathered, a->gathered_bytes);
     if (in_air < ACCEPT_GROUPS_MAX && (now || !uv_is_active((uv_handle_t *)&a->pump_timer))) {
         (void)uv_timer_start(&a->pump_timer, on_timer_pump, now ? 0 : ACCEPT_GATHER_MS, 0);
     }

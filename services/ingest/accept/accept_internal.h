@@ -29,7 +29,6 @@ struct Accept {
     size_t waiting_bytes;
     Company company;                  // of those that hand something in
     Group *groups[ACCEPT_GROUPS_MAX]; // NULL: a free place
-    int64_t started_us;               // the last of them
     Map *flights;                     // "<tenant>/<scope>/<key>" -> Submission
     void (*on_freed)(void *ctx);
     void *freed_ctx;
