@@ -20,6 +20,7 @@ struct Fold {
     size_t attempt_count;
     uint32_t *slots;
     size_t slot_mask;
+    size_t ripe; // rows that fold_ripen added
     int64_t oldest_us;
     Hold *hold;                                  // NULL: no row is held
     bool (*may_wait)(const HistoryRow *request); // NULL: each may
@@ -196,6 +197,7 @@ void fold_clear(Fold *fold)
     fold->row_count = 0;
     fold->attempt_count = 0;
     fold->oldest_us = 0;
+    fold->ripe = 0;
     memset(fold->slots, 0, (fold->slot_mask + 1) * sizeof(uint32_t));
     if (fold->hold != NULL) {
         hold_settle(fold->hold);
@@ -368,13 +370,14 @@ int fold_wait_ms(const Fold *fold, int64_t now_us)
 void fold_ripen(Fold *fold, int64_t now_us)
 {
     int64_t oldest_us = fold->hold != NULL ? hold_oldest_us(fold->hold) : 0;
-    for (int i = 0; i < FOLD_RIPE_MAX && fold->hold != NULL; i++) {
+    while (fold->hold != NULL && fold->ripe < FOLD_RIPE_MAX) {
         HistoryRow *row = hold_ripe(fold->hold, now_us);
         if (row == NULL) {
             return;
         }
         make_room(fold);
         add_row(fold, row);
+        fold->ripe++;
         fold->oldest_us = earlier(fold->oldest_us, oldest_us);
     }
 }

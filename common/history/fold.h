@@ -109,7 +109,8 @@ void fold_hold_back(Fold *fold, Hold *hold, bool (*may_wait)(const HistoryRow *r
 void fold_set_now(Fold *fold, int64_t now_us);
 // How long until there are rows to write, in ms; 0: there are; -1: there is nothing, held neither.
 int fold_wait_ms(const Fold *fold, int64_t now_us);
-// Adds what is ripe to the rows, at most FOLD_RIPE_MAX.
+// Adds what is ripe to the rows, at most FOLD_RIPE_MAX between two fold_clear: a flush that is
+// tried again does not grow.
 void fold_ripen(Fold *fold, int64_t now_us);
 
 HistoryRow *const *fold_rows(const Fold *fold, size_t *ret_count);
