@@ -94,6 +94,21 @@ bool buf_printf(Buf *buf, const char *format, ...)
     return done;
 }
 
+bool buf_int(Buf *buf, int64_t number)
+{
+    char digits[24];
+    char *at = digits + sizeof digits;
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (number < 0) {
+        *--at = '-';
+    }
+    return buf_append(buf, at, (size_t)(digits + sizeof digits - at));
+}
+
 static void json_escape(Buf *buf, unsigned char c)
 {
     static const char names[] = "\"\"\\\\\bb\ff\nn\rr\tt";

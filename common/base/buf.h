@@ -21,6 +21,7 @@ bool buf_str(Buf *buf, Str s);
 bool buf_cstr(Buf *buf, const char *text);
 bool buf_char(Buf *buf, char c);
 bool buf_printf(Buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool buf_int(Buf *buf, int64_t number);  // in decimal
 bool buf_json(Buf *buf, Str s);          // a JSON string with its quotes; bad UTF-8 becomes U+FFFD
 bool buf_reserve(Buf *buf, size_t more); // room for `more` bytes at ptr + len
 void buf_drop_front(Buf *buf, size_t count); // removes what was consumed

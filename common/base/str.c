@@ -233,6 +233,18 @@ static bool is_plain_word(const char *p)
     return ((word | (word - ones)) & highs) == 0;
 }
 
+size_t str_utf8_write(uint32_t c, char out[STR_UTF8_MAX])
+{
+    static const unsigned char marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    size_t len = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = len - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (c & 0x3f));
+        c >>= 6;
+    }
+    out[0] = (char)(marks[len] | c);
+    return len;
+}
+
 bool str_is_utf8(Str s)
 {
     const char *at = s.ptr;

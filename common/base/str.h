@@ -63,6 +63,9 @@ bool str_is_utf8(Str s);
 // Length of the well-formed UTF-8 sequence that `s` begins with (a NUL counts as one); 0: there is
 // none.
 size_t str_utf8_step(Str s);
+// A character, at most U+10FFFF, as UTF-8; returns how many bytes.
+enum { STR_UTF8_MAX = 4 };
+size_t str_utf8_write(uint32_t character, char out[STR_UTF8_MAX]);
 // true when it has a byte below 0x20 or 0x7f (CR, LF, TAB, NUL ...): not fit for a header or a
 // name.
 bool str_has_control(Str s);

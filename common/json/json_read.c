@@ -98,15 +98,7 @@ static bool read_unicode(Reading *r)
     if (code <= 0 || (code >= 0xdc00 && code < 0xe000)) {
         return false;
     }
-    char bytes[4];
-    size_t len = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const unsigned char marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (size_t i = len - 1; i > 0; i--) {
-        bytes[i] = (char)(0x80 | (code & 0x3f));
-        code >>= 6;
-    }
-    bytes[0] = (char)(marks[len] | code);
-    push_decoded(r, bytes, len);
+    r->decoded_len += str_utf8_write((uint32_t)code, r->decoded + r->decoded_len);
     return true;
 }
 

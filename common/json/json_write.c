@@ -56,26 +56,12 @@ static bool write_text(Str text, Buf *out)
 
 // ---- numbers ----
 
-static bool write_integer(json_int_t number, Buf *out)
-{
-    char digits[24];
-    char *at = digits + sizeof digits;
-    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
-    do {
-        *--at = (char)('0' + left % 10);
-        left /= 10;
-    } while (left > 0);
-    if (number < 0) {
-        *--at = '-';
-    }
-    return buf_append(out, at, (size_t)(digits + sizeof digits - at));
-}
-
 // Rounded to fewer digits the largest doubles are none: they are written whole.
 static bool write_real(const json_t *value, size_t flags, Buf *out)
 {
     bool largest = fabs(json_real_value(value)) >= 1e308;
-    return write_by_jansson(value, largest ? flags & ~(size_t)JSON_REAL_PRECISION(0x1F) : flags, out);
+    return write_by_jansson(
+        value, largest ? flags & ~(size_t)JSON_REAL_PRECISION(0x1F) : flags, out);
 }
 
 // ---- objects and arrays ----
@@ -169,7 +155,7 @@ static bool write_value(const json_t *value, size_t flags, int depth, Buf *out)
     case JSON_STRING:
         return write_text(str_of(json_string_value(value), json_string_length(value)), out);
     case JSON_INTEGER:
-        return write_integer(json_integer_value(value), out);
+        return buf_int(out, json_integer_value(value));
     case JSON_TRUE:
         return buf_str(out, STR("true"));
     case JSON_FALSE:

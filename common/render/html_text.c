@@ -104,23 +104,8 @@ static void put_break(Writer *writer)
 
 static void put_character(Writer *writer, uint32_t c)
 {
-    char bytes[4];
-    size_t len = 1;
-    if (c < 0x80) {
-        bytes[0] = (char)c;
-    } else if (c < 0x800) {
-        bytes[0] = (char)(0xc0 | (c >> 6));
-        len = 2;
-    } else if (c < 0x10000) {
-        bytes[0] = (char)(0xe0 | (c >> 12));
-        len = 3;
-    } else {
-        bytes[0] = (char)(0xf0 | (c >> 18));
-        len = 4;
-    }
-    for (size_t i = 1; i < len; i++) {
-        bytes[i] = (char)(0x80 | ((c >> (6 * (len - 1 - i))) & 0x3f));
-    }
+    char bytes[STR_UTF8_MAX];
+    size_t len = str_utf8_write(c, bytes);
     put(writer, str_of(bytes, len));
 }
 

@@ -46,25 +46,6 @@ static bool cut_at(Str *rest, Str mark, Str *ret_before)
 
 // ---- text ----
 
-static void put_utf8(Buf *out, uint32_t c)
-{
-    if (c < 0x80) {
-        buf_char(out, (char)c);
-    } else if (c < 0x800) {
-        buf_char(out, (char)(0xc0 | (c >> 6)));
-        buf_char(out, (char)(0x80 | (c & 0x3f)));
-    } else {
-        if (c < 0x10000) {
-            buf_char(out, (char)(0xe0 | (c >> 12)));
-        } else {
-            buf_char(out, (char)(0xf0 | (c >> 18)));
-            buf_char(out, (char)(0x80 | ((c >> 12) & 0x3f)));
-        }
-        buf_char(out, (char)(0x80 | ((c >> 6) & 0x3f)));
-        buf_char(out, (char)(0x80 | (c & 0x3f)));
-    }
-}
-
 // "#60" or "#x3c"; false when it is no character of XML.
 static bool put_number(Str text, Buf *out)
 {
@@ -87,7 +68,8 @@ static bool put_number(Str text, Buf *out)
     if (value == 0 || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
         return false;
     }
-    put_utf8(out, value);
+    char bytes[STR_UTF8_MAX];
+    buf_append(out, bytes, str_utf8_write(value, bytes));
     return true;
 }
 

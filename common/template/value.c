@@ -333,21 +333,6 @@ static void print_text(Print *print, Str text)
     }
 }
 
-static void print_integer(int64_t number, Buf *out)
-{
-    char text[24];
-    char *at = text + sizeof text;
-    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
-    do {
-        *--at = (char)('0' + left % 10);
-        left /= 10;
-    } while (left > 0);
-    if (number < 0) {
-        *--at = '-';
-    }
-    buf_append(out, at, (size_t)(text + sizeof text - at));
-}
-
 static bool print_at(Print *print, const Value *value, int depth, Error *err);
 
 // Array.prototype.join: elements that are null print as nothing.
@@ -383,7 +368,7 @@ static bool print_at(Print *print, const Value *value, int depth, Error *err)
         buf_cstr(out, value->truth ? "true" : "false");
         break;
     case VALUE_INT:
-        print_integer(value->number, out);
+        buf_int(out, value->number);
         break;
     case VALUE_REAL:
         print->steps += REAL_STEPS;

@@ -142,11 +142,36 @@ static void reserved_room_can_be_written(void **state)
     buf_done(&buf);
 }
 
+static void integers_are_decimal(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t number;
+        const char *text;
+    } rows[] = {
+        {0, "0"},
+        {-7, "-7"},
+        {1999, "1999"},
+        {INT64_MAX, "9223372036854775807"},
+        {INT64_MIN, "-9223372036854775808"},
+    };
+    Buf buf;
+    buf_init(&buf, 20);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        buf_clear(&buf);
+        assert_true(buf_int(&buf, rows[i].number));
+        assert_string_equal(buf_c(&buf), rows[i].text);
+    }
+    assert_false(buf_int(&buf, 1)); // full
+    buf_done(&buf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appends_follow_each_other),
         cmocka_unit_test(exactly_the_maximum_fits),
+        cmocka_unit_test(integers_are_decimal),
         cmocka_unit_test(past_the_maximum_nothing_changes_any_more),
         cmocka_unit_test(printf_grows_and_is_bounded),
         cmocka_unit_test(json_escapes_what_must_be),

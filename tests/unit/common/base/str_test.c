@@ -178,10 +178,36 @@ static void hash_is_fnv_1a(void **state)
     assert_true(str_hash(STR("foobar")) == UINT64_C(0x85944171f73967e8));
 }
 
+static void every_character_is_written_as_utf8(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t character;
+        const char *text;
+    } rows[] = {
+        {0x41, "A"},
+        {0x7f, "\x7f"},
+        {0x80, "\xc2\x80"},
+        {0xfc, "\xc3\xbc"},
+        {0x7ff, "\xdf\xbf"},
+        {0x800, "\xe0\xa0\x80"},
+        {0xffff, "\xef\xbf\xbf"},
+        {0x10000, "\xf0\x90\x80\x80"},
+        {0x10ffff, "\xf4\x8f\xbf\xbf"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char bytes[STR_UTF8_MAX];
+        Str written = str_of(bytes, str_utf8_write(rows[i].character, bytes));
+        assert_true(str_eq(written, str_from(rows[i].text)));
+        assert_int_equal(str_utf8_step(written), written.len);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comparing_is_bytewise_and_shorter_first),
+        cmocka_unit_test(every_character_is_written_as_utf8),
         cmocka_unit_test(slices_are_clamped),
         cmocka_unit_test(starts_ends_trim_and_find),
         cmocka_unit_test(a_part_is_found_wherever_it_stands),
