@@ -6,7 +6,6 @@
 // repeat that is carried out again: killed between the event's ack and the stored answer
 // (`gateway.answer_made`), the repeat makes no second notification.
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "common/api/api_json.h"
 #include "common/api/config_read.h"
@@ -14,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/codec/event.h"
 #include "common/codec/hash.h"
+#include "common/json/json_write.h"
 #include "common/model/template_key.h"
 #include "common/request/required.h"
 #include "common/request/semver.h"
@@ -174,15 +174,10 @@ static void check_variables(TestSend *test)
     }
 }
 
-// 15 digits, because with jansson's 17 a 19.99 would come out as 19.989999999999998.
 static Str pack_variables(const TestSend *test)
 {
-    char *text = test->variables != NULL
-                     ? json_dumps(test->variables, JSON_COMPACT | JSON_REAL_PRECISION(15))
-                     : NULL;
-    Str packed = text != NULL ? str_from(arena_cstr(arena_of(test), str_from(text))) : STR_EMPTY;
-    free(text);
-    return packed;
+    return test->variables != NULL ? json_text(test->variables, JSON_DECIMALS, arena_of(test))
+                                   : STR_EMPTY;
 }
 
 static bool check_request(TestSend *test)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/json/json_write.h"
 #include "common/request/consent.h"
 #include "common/request/required.h"
 #include "services/ingest/batches/recipient_query.h"
@@ -23,17 +24,11 @@ static bool take_variables(ApiBody *body, Str *ret, json_t **ret_json)
         return body->problem.status == 0;
     }
     *ret_json = variables;
-    size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(15);
-    size_t size = json_dumpb(variables, NULL, 0, flags);
-    if (size > BATCH_VARIABLES_MAX) {
-        return api_body_fail(
-            body, "variables", "%zu bytes of JSON; at most %d for a batch", size,
-            BATCH_VARIABLES_MAX);
-    }
-    char *text = arena_alloc(body->arena, size);
-    (void)json_dumpb(variables, text, size, flags);
-    *ret = str_of(text, size);
-    return true;
+    *ret = json_text(variables, JSON_DECIMALS, body->arena);
+    return ret->len <= BATCH_VARIABLES_MAX ||
+           api_body_fail(
+               body, "variables", "%zu bytes of JSON; at most %d for a batch", ret->len,
+               BATCH_VARIABLES_MAX);
 }
 
 static bool check_schedule(ApiBody *body, int64_t now_us, int64_t at_us)

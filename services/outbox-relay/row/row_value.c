@@ -3,10 +3,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/buf.h"
+#include "common/json/json_write.h"
 
 enum { SNAKE_DEPTH_MAX = 32, SNAKE_NAME_MAX = 128, MEMBER_NAME_MAX = 256 };
 
@@ -117,11 +117,7 @@ static bool find_member(RowReader *r, const Source *source, const char *field, j
 
 static Str dump(RowReader *r, const json_t *value)
 {
-    // 15 digits, because with jansson's 17 a 19.99 would come out as 19.989999999999998.
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-    Str copy = arena_str(r->arena, str_from(text));
-    free(text);
-    return copy;
+    return json_text(value, JSON_DECIMALS, r->arena);
 }
 
 // ---- text ----
