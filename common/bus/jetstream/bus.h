@@ -43,7 +43,7 @@ bool bus_server_clock(const Bus *bus, BusClock *ret);
 // read together. For a process whose readers fold for later, and whose workers bear to begin late.
 // 0: at once.
 void bus_rest(Bus *bus, int rest_ms);
-// What is handed on now was gathered for that time, and the next comes after as long.
+// The messages of this turn were gathered for that time, and the next come after as long.
 bool bus_rests(const Bus *bus);
 // Fails what is pending with ERROR_CANCELLED, flushes, closes; then on_closed. Stop workers and
 // readers before.
