@@ -23,6 +23,7 @@ struct Fold {
     size_t ripe; // rows that fold_ripen added
     int64_t oldest_us;
     Hold *hold;                                  // NULL: no row is held
+    HoldTaken taken;                             // of it, among the rows
     bool (*may_wait)(const HistoryRow *request); // NULL: each may
     int64_t now_us;
 };
@@ -168,6 +169,7 @@ void fold_free(Fold *fold)
     if (fold == NULL) {
         return;
     }
+    hold_settle(&fold->taken);
     free(fold->rows);
     free(fold->attempts);
     free(fold->slots);
@@ -199,9 +201,7 @@ void fold_clear(Fold *fold)
     fold->oldest_us = 0;
     fold->ripe = 0;
     memset(fold->slots, 0, (fold->slot_mask + 1) * sizeof(uint32_t));
-    if (fold->hold != NULL) {
-        hold_settle(fold->hold);
-    }
+    hold_settle(&fold->taken);
 }
 
 void fold_forget(Fold *fold)
@@ -234,7 +234,7 @@ static void add_row(Fold *fold, HistoryRow *row)
 static HistoryRow *take_held(Fold *fold, const HistoryRow *event)
 {
     int64_t oldest_us = hold_oldest_us(fold->hold);
-    HistoryRow *row = hold_take(fold->hold, event->tenant, event->id);
+    HistoryRow *row = hold_take(fold->hold, event->tenant, event->id, &fold->taken);
     if (row != NULL) {
         fold->oldest_us = earlier(fold->oldest_us, oldest_us);
         add_row(fold, row);
@@ -371,7 +371,7 @@ void fold_ripen(Fold *fold, int64_t now_us)
 {
     int64_t oldest_us = fold->hold != NULL ? hold_oldest_us(fold->hold) : 0;
     while (fold->hold != NULL && fold->ripe < FOLD_RIPE_MAX) {
-        HistoryRow *row = hold_ripe(fold->hold, now_us);
+        HistoryRow *row = hold_ripe(fold->hold, now_us, &fold->taken);
         if (row == NULL) {
             return;
         }

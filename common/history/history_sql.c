@@ -321,23 +321,43 @@ static void write_attempts(
     write_costs(params, attempts, count);
 }
 
-void history_write(const HistorySql *sql, const Fold *fold, DbTxn *txn)
+// ---- both ----
+
+static void name_tenants(HistoryRow *const *rows, size_t count, DbTxn *txn)
 {
-    size_t count = 0;
-    HistoryRow *const *rows = fold_rows(fold, &count);
-    if (count == 0) {
-        return;
-    }
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || !str_eq(rows[i]->tenant, rows[i - 1]->tenant)) {
             db_txn_tenant(txn, rows[i]->tenant);
         }
     }
-    write_rows(sql, txn, rows, count);
+}
+
+void history_write_notifications(const HistorySql *sql, const Fold *fold, DbTxn *txn)
+{
+    size_t count = 0;
+    HistoryRow *const *rows = fold_rows(fold, &count);
+    if (count > 0) {
+        name_tenants(rows, count, txn);
+        write_rows(sql, txn, rows, count);
+    }
+}
+
+void history_write_attempts(const HistorySql *sql, const Fold *fold, DbTxn *txn)
+{
+    size_t row_count = 0;
+    size_t count = 0;
+    HistoryRow *const *rows = fold_rows(fold, &row_count);
     AttemptRow *const *attempts = fold_attempts(fold, &count);
     if (count > 0) {
+        name_tenants(rows, row_count, txn);
         write_attempts(sql, txn, attempts, count);
     }
+}
+
+void history_write(const HistorySql *sql, const Fold *fold, DbTxn *txn)
+{
+    history_write_notifications(sql, fold, txn);
+    history_write_attempts(sql, fold, txn);
 }
 
 // ---- months ----
@@ -392,27 +412,62 @@ static void ask_month(
     }
 }
 
+// The months of the rows, one after another; some come again.
+typedef struct MonthWalk {
+    HistoryRow *const *rows;
+    size_t count, at;
+    int64_t start_us[RETENTION_CLASS_COUNT];
+    int64_t end_us[RETENTION_CLASS_COUNT];
+} MonthWalk;
+
+static MonthWalk walk_months(const Fold *fold)
+{
+    MonthWalk walk = {.at = 0};
+    walk.rows = fold_rows(fold, &walk.count);
+    return walk;
+}
+
+static bool next_month(MonthWalk *walk, HistoryMonth *ret)
+{
+    while (walk->at < walk->count) {
+        const HistoryRow *row = walk->rows[walk->at++];
+        RetentionClass class = retention_class_of_id(row->id);
+        if (row->created_at_us < walk->start_us[class] ||
+            row->created_at_us >= walk->end_us[class]) {
+            clock_month(row->created_at_us, &walk->start_us[class], &walk->end_us[class]);
+            *ret = (HistoryMonth){walk->start_us[class], class};
+            return true;
+        }
+    }
+    return false;
+}
+
 void history_months_write(
     const HistorySql *sql, HistoryMonths *months, const Fold *fold, DbTxn *txn)
 {
     months->asked = months->known;
-    size_t count = 0;
-    HistoryRow *const *rows = fold_rows(fold, &count);
-    int64_t start_us[RETENTION_CLASS_COUNT] = {0};
-    int64_t end_us[RETENTION_CLASS_COUNT] = {0};
     MonthArrays arrays = {0};
-    for (size_t i = 0; i < count; i++) {
-        int64_t at_us = rows[i]->created_at_us;
-        RetentionClass class = retention_class_of_id(rows[i]->id);
-        if (at_us >= start_us[class] && at_us < end_us[class]) {
-            continue;
-        }
-        clock_month(at_us, &start_us[class], &end_us[class]);
-        if (!has_month(months, class, start_us[class])) {
+    MonthWalk walk = walk_months(fold);
+    HistoryMonth month;
+    while (next_month(&walk, &month)) {
+        if (!has_month(months, month.class, month.start_us)) {
             arrays = arrays.since == NULL ? add_months(sql, txn) : arrays;
-            ask_month(months, &arrays, class, start_us[class]);
+            ask_month(months, &arrays, month.class, month.start_us);
         }
     }
+}
+
+bool history_months_known(HistoryMonths *months, const Fold *fold)
+{
+    months->asked = months->known;
+    MonthWalk walk = walk_months(fold);
+    HistoryMonth month;
+    while (next_month(&walk, &month)) {
+        if (!has_month(months, month.class, month.start_us)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void history_months_committed(HistoryMonths *months)

@@ -33,6 +33,9 @@ void history_sql_init(HistorySql *out, const char *schema, HistoryLate late);
 // Adds the statements for everything in `fold` and declares its tenants. The rows must live until
 // the commit.
 void history_write(const HistorySql *sql, const Fold *fold, DbTxn *txn);
+// The same in two parts, for two transactions. Each declares the tenants.
+void history_write_notifications(const HistorySql *sql, const Fold *fold, DbTxn *txn);
+void history_write_attempts(const HistorySql *sql, const Fold *fold, DbTxn *txn);
 
 // Adds stentor.ensure_partitions for both tables and all classes, for the months that hold the two
 // times and those between.
@@ -57,6 +60,8 @@ typedef struct HistoryMonths {
 // when a transaction failed.
 void history_months_write(
     const HistorySql *sql, HistoryMonths *months, const Fold *fold, DbTxn *txn);
+// No row needs a month that is not known.
+bool history_months_known(HistoryMonths *months, const Fold *fold);
 void history_months_committed(HistoryMonths *months);
 // What a lazy commit made may be gone after a crash of Postgres: each month is asked for again.
 void history_months_forget(HistoryMonths *months);

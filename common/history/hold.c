@@ -38,7 +38,6 @@ struct Hold {
     int64_t mean_us; // from accept to `sent`
     HeldStream streams[HOLD_STREAMS_MAX];
     size_t stream_count;
-    Held *taken;
     Held *chains[CHAINS];
 };
 
@@ -174,11 +173,11 @@ static void unlink_row(Hold *hold, Held *held)
     hold->count--;
 }
 
-static HistoryRow *take_out(Hold *hold, Held *held)
+static HistoryRow *take_out(Hold *hold, Held *held, HoldTaken *taken)
 {
     unlink_row(hold, held);
-    held->newer = hold->taken;
-    hold->taken = held;
+    held->newer = taken->last;
+    taken->last = held;
     return &held->row;
 }
 
@@ -208,7 +207,7 @@ bool hold_put(Hold *hold, const HistoryRow *row, const BusMessage *message, int6
     return true;
 }
 
-HistoryRow *hold_take(Hold *hold, Str tenant, Str id)
+HistoryRow *hold_take(Hold *hold, Str tenant, Str id, HoldTaken *taken)
 {
     uint32_t hash = hash_of(tenant, id);
     Held *held = hold->chains[hash & (CHAINS - 1)];
@@ -216,7 +215,7 @@ HistoryRow *hold_take(Hold *hold, Str tenant, Str id)
            !(held->hash == hash && str_eq(held->row.id, id) && str_eq(held->row.tenant, tenant))) {
         held = held->chain;
     }
-    return held == NULL ? NULL : take_out(hold, held);
+    return held == NULL ? NULL : take_out(hold, held, taken);
 }
 
 // ---- ripeness ----
@@ -259,28 +258,29 @@ int64_t hold_wait_us(const Hold *hold, int64_t now_us)
     return wait_us > 0 ? wait_us : 0;
 }
 
-HistoryRow *hold_ripe(Hold *hold, int64_t now_us)
+HistoryRow *hold_ripe(Hold *hold, int64_t now_us, HoldTaken *taken)
 {
-    return hold_wait_us(hold, now_us) == 0 ? take_out(hold, find_oldest(hold)) : NULL;
+    return hold_wait_us(hold, now_us) == 0 ? take_out(hold, find_oldest(hold), taken) : NULL;
 }
 
 // ---- the end of a flush ----
 
-void hold_settle(Hold *hold)
+void hold_settle(HoldTaken *taken)
 {
-    while (hold->taken != NULL) {
-        Held *held = hold->taken;
-        hold->taken = held->newer;
+    while (taken->last != NULL) {
+        Held *held = taken->last;
+        taken->last = held->newer;
         free(held);
     }
 }
 
 void hold_forget(Hold *hold)
 {
+    HoldTaken taken = {0};
     for (Held *oldest = find_oldest(hold); oldest != NULL; oldest = find_oldest(hold)) {
-        (void)take_out(hold, oldest);
+        (void)take_out(hold, oldest, &taken);
     }
-    hold_settle(hold);
+    hold_settle(&taken);
     hold->stream_count = 0;
 }
 

@@ -32,13 +32,17 @@ void hold_pass(Hold *hold, const BusMessage *message);
 // Keeps a copy of the row that this message has made. false: full, or the row is not one to wait
 // for; the caller writes it.
 bool hold_put(Hold *hold, const HistoryRow *row, const BusMessage *message, int64_t now_us);
-// Takes the row of a notification out; NULL: none is held. It lives until hold_settle.
-HistoryRow *hold_take(Hold *hold, Str tenant, Str id);
-// Takes out the next row whose time is up; NULL: none is. It lives until hold_settle.
-HistoryRow *hold_ripe(Hold *hold, int64_t now_us);
-void hold_settle(Hold *hold);  // what was taken out is written: frees it
-void hold_forget(Hold *hold);  // what was taken out and what is held will be read again: frees all
-void hold_release(Hold *hold); // from now on nothing waits: the process stops
+// What a fold has taken out; begins as zero.
+typedef struct HoldTaken {
+    struct Held *last;
+} HoldTaken;
+// Takes the row of a notification out; NULL: none is held. It lives until hold_settle of `taken`.
+HistoryRow *hold_take(Hold *hold, Str tenant, Str id, HoldTaken *taken);
+// Takes out the next row whose time is up; NULL: none is. It lives until hold_settle of `taken`.
+HistoryRow *hold_ripe(Hold *hold, int64_t now_us, HoldTaken *taken);
+void hold_settle(HoldTaken *taken); // it is written: frees it
+void hold_forget(Hold *hold);       // what is held will be read again: frees it
+void hold_release(Hold *hold);      // from now on nothing waits: the process stops
 // A status came so long after its notification was accepted.
 void hold_learn(Hold *hold, int64_t took_us);
 

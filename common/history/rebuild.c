@@ -31,6 +31,8 @@ struct HistoryRebuild {
     Projector *projector;
     HistorySql sql;
     Fold *fold;
+    Fold *air;  // of the flush that is under way; they take turns
+    bool apart; // its attempts are in a transaction of their own
     HistoryMonths months;
     uint64_t events;
     uint64_t unreadable;
@@ -176,12 +178,37 @@ static bool on_projector_ahead(void *ctx, const char *stream)
     return !has_read(rebuild, STATUS_STREAM) && is_ahead(rebuild, at);
 }
 
+static void on_projector_begin(void *ctx)
+{
+    HistoryRebuild *rebuild = ctx;
+    Fold *fold = rebuild->fold;
+    fold_ripen(fold, stream_time_us(rebuild));
+    rebuild->fold = rebuild->air;
+    rebuild->air = fold;
+    rebuild->apart = false;
+}
+
+// A table that must be made first is one that both parts need.
+static bool on_projector_write_beside(void *ctx, DbTxn *txn)
+{
+    HistoryRebuild *rebuild = ctx;
+    size_t attempts = 0;
+    (void)fold_attempts(rebuild->air, &attempts);
+    rebuild->apart = attempts > 0 && history_months_known(&rebuild->months, rebuild->air);
+    if (rebuild->apart) {
+        history_write_attempts(&rebuild->sql, rebuild->air, txn);
+    }
+    return rebuild->apart;
+}
+
 static void on_projector_write(void *ctx, DbTxn *txn)
 {
     HistoryRebuild *rebuild = ctx;
-    fold_ripen(rebuild->fold, stream_time_us(rebuild));
-    history_months_write(&rebuild->sql, &rebuild->months, rebuild->fold, txn);
-    history_write(&rebuild->sql, rebuild->fold, txn);
+    history_months_write(&rebuild->sql, &rebuild->months, rebuild->air, txn);
+    history_write_notifications(&rebuild->sql, rebuild->air, txn);
+    if (!rebuild->apart) {
+        history_write_attempts(&rebuild->sql, rebuild->air, txn);
+    }
 }
 
 static void on_projector_committed(void *ctx, DbTxn *txn)
@@ -194,13 +221,15 @@ static void on_projector_committed(void *ctx, DbTxn *txn)
         fold_forget(rebuild->fold);
         memset(rebuild->read_at_us, 0, sizeof rebuild->read_at_us);
     }
-    fold_clear(rebuild->fold);
+    fold_clear(rebuild->air);
 }
 
 HistoryRebuild *history_rebuild_new(Bus *bus, const HistoryRebuildOptions *options)
 {
     static const ProjectorHandlers handlers = {
         .fold = on_projector_fold,
+        .begin = on_projector_begin,
+        .write_beside = on_projector_write_beside,
         .write = on_projector_write,
         .committed = on_projector_committed,
         .wait_ms = on_projector_wait,
@@ -209,8 +238,10 @@ HistoryRebuild *history_rebuild_new(Bus *bus, const HistoryRebuildOptions *optio
     HistoryRebuild *rebuild = xcalloc(1, sizeof(*rebuild));
     rebuild->options = *options;
     rebuild->fold = fold_new();
+    rebuild->air = fold_new();
     rebuild->hold = hold_new(HOLD_BYTES_MAX, HOLD_US);
     fold_hold_back(rebuild->fold, rebuild->hold, NULL); // no service reads these tables
+    fold_hold_back(rebuild->air, rebuild->hold, NULL);
     buf_init(&rebuild->passed, PASSED_MAX);
     history_sql_init(&rebuild->sql, options->schema, HISTORY_LATE_NOWHERE);
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
@@ -288,6 +319,7 @@ void history_rebuild_free(HistoryRebuild *rebuild)
 {
     projector_free(rebuild->projector);
     fold_free(rebuild->fold);
+    fold_free(rebuild->air);
     hold_free(rebuild->hold);
     buf_done(&rebuild->passed);
     free(rebuild);

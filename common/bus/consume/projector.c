@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A projector's states: no lock (STANDBY) -> lock: read positions (LOADING) -> readers from there
-// (FOLDING) -> one flush at a time (FLUSHING, readers paused: what arrives waits in them) ->
-// FOLDING. Whatever goes wrong drops what is folded and begins again at LOADING; only an
-// installation's fault (FAILED) needs an operator.
+// (FOLDING) -> one flush at a time (FLUSHING; what arrives waits in the readers, or is the next
+// flush's) -> FOLDING. Whatever goes wrong drops what is folded and begins again at LOADING; only
+// an installation's fault (FAILED) needs an operator.
 //
 // Killed before the commit: nothing happened, the same events are folded again. Killed after it:
 // rows and sequences are both there. A twin that lost the lock unknowingly: its UPDATE meets
 // another sequence, sets NULL into a NOT NULL column, and Postgres refuses the whole transaction.
 // Killed while the fold holds events back: their position was not stored, so they are read again.
-// (projector_nats_pg_test: a_late_twin_cannot_write, a_drop_folds_again,
-// a_lost_tail_is_folded_again, held_events_are_folded_again_after_a_drop)
+// Killed while a flush is under way and the next one is being folded: the position is that before
+// both. (projector_nats_pg_test: a_late_twin_cannot_write, a_drop_folds_again,
+// a_lost_tail_is_folded_again, held_events_are_folded_again_after_a_drop,
+// what_is_folded_during_a_flush_is_the_next_ones)
 #include "common/bus/consume/projector.h"
 
 #include <assert.h>
@@ -95,7 +97,7 @@ static bool is_unwritten(const Projector *p)
            (wait_ms > 0 && !p->stopping);
 }
 
-// All of them while a flush is in flight, else those that are ahead of the others.
+// All of them while nothing may be folded, else those that are ahead of the others.
 static void pause_readers(Projector *p, bool all)
 {
     for (size_t i = 0; i < p->positions.count; i++) {
@@ -107,6 +109,12 @@ static void pause_readers(Projector *p, bool all)
             p->options.readers->pause(source->reader, paused);
         }
     }
+}
+
+// What is read while a flush is under way is the next one's.
+static bool folds_on(const Projector *p)
+{
+    return p->handlers.begin != NULL && p->in_air && !p->stopping;
 }
 
 // How far the positions may go: behind what was read, but not behind what is held.
@@ -130,7 +138,7 @@ static void fold_messages(Source *source, const BusMessage *messages, size_t cou
     if (p->state != PROJECTOR_FOLDING && p->state != PROJECTOR_FLUSHING) {
         return; // being dropped
     }
-    assert(p->state == PROJECTOR_FOLDING && "readers are paused while a flush is in flight");
+    assert((p->state == PROJECTOR_FOLDING || folds_on(p)) && "else readers are paused");
     bool first = p->folded == 0;
     for (size_t i = 0; i < count; i++) {
         Error err = {0};
@@ -142,6 +150,10 @@ static void fold_messages(Source *source, const BusMessage *messages, size_t cou
         p->folded_bytes += messages[i].payload.len;
     }
     p->folded += count;
+    if (p->state == PROJECTOR_FLUSHING) {
+        pause_readers(p, is_full(p));
+        return;
+    }
     if (is_full(p)) {
         start_flush(p);
         return;
@@ -278,13 +290,13 @@ static void note_committed(Projector *p, DbTxn *txn)
 {
     CRASH_POINT("projector.committed");
     positions_commit(&p->positions);
-    if (p->folded > 0 || p->handlers.wait_ms != NULL) {
+    if (p->air_folded > 0 || p->handlers.wait_ms != NULL) {
         p->handlers.committed(p->ctx, txn);
     }
-    p->folded = 0;
-    p->folded_bytes = 0;
+    p->in_air = false;
+    p->air_folded = 0;
     p->retry_ms = RETRY_MIN_MS;
-    arena_reset(p->arena);
+    arena_reset(p->air_arena);
 }
 
 static void finish_check(Projector *p, DbTxn *txn, const Error *err)
@@ -324,7 +336,12 @@ static void check_positions(Projector *p, const Error *err)
 static void go_on_folding(Projector *p)
 {
     projector_change_state(p, PROJECTOR_FOLDING);
-    if (p->handlers.wait_ms != NULL && p->handlers.wait_ms(p->ctx) >= 0) {
+    if (is_full(p)) {
+        start_flush(p);
+        return;
+    }
+    bool due = p->handlers.wait_ms != NULL ? p->handlers.wait_ms(p->ctx) >= 0 : p->folded > 0;
+    if (due) {
         plan_flush(p);
     }
     pause_readers(p, false);
@@ -374,17 +391,94 @@ static void on_flush_done(void *ctx, DbTxn *txn, const Error *err)
     finish_flush(ctx, txn, err);
 }
 
-static void submit_flush(Projector *p)
+static DbTxn *new_txn(Projector *p)
 {
     DbTxn *txn = db_txn_new(p->options.pool);
     db_txn_lazy_commit(txn); // a lost tail is folded again from the stored sequence
-    if (p->folded > 0 || p->handlers.wait_ms != NULL) {
+    return txn;
+}
+
+static void store_positions(Projector *p, DbTxn *txn)
+{
+    positions_add_moves(&p->positions, txn);
+    db_txn_submit(txn, on_flush_done, p);
+}
+
+// Killed when one part is committed, or both: the positions are those before, and both are written
+// again. (projector_nats_pg_test: a_part_beside_is_written_again_with_the_other)
+static void finish_part(Projector *p, const Error *err)
+{
+    if (err != NULL && p->part_failed.kind == ERROR_NONE) {
+        p->part_failed = *err;
+    }
+    if (--p->parts_open > 0) {
+        return;
+    }
+    if (p->part_failed.kind != ERROR_NONE || p->state != PROJECTOR_FLUSHING) {
+        finish_flush(p, NULL, &p->part_failed);
+    } else {
+        store_positions(p, new_txn(p));
+    }
+}
+
+static void on_part_done(void *ctx, DbTxn *txn, const Error *err)
+{
+    (void)txn;
+    finish_part(ctx, err);
+}
+
+// NULL: the flush has no part.
+static DbTxn *part_beside(Projector *p)
+{
+    if (p->handlers.write_beside == NULL || p->air_folded == 0) {
+        return NULL;
+    }
+    DbTxn *txn = new_txn(p);
+    if (p->handlers.write_beside(p->ctx, txn)) {
+        return txn;
+    }
+    db_txn_abandon(txn);
+    return NULL;
+}
+
+static void submit_flush(Projector *p)
+{
+    DbTxn *beside = part_beside(p);
+    DbTxn *txn = new_txn(p);
+    if (p->air_folded > 0 || p->handlers.wait_ms != NULL) {
         p->handlers.write(p->ctx, txn);
     }
-    note_places(p); // once it is known what is written
-    positions_add_moves(&p->positions, txn);
+    if (p->handlers.begin == NULL) {
+        note_places(p); // once it is known what is written
+    }
     p->in_database = true;
-    db_txn_submit(txn, on_flush_done, p);
+    if (beside == NULL) {
+        store_positions(p, txn);
+        return;
+    }
+    p->parts_open = 2;
+    p->part_failed = (Error){0};
+    db_txn_submit(beside, on_part_done, p);
+    db_txn_submit(txn, on_part_done, p);
+}
+
+static void begin_flush(Projector *p)
+{
+    Arena *arena = p->air_arena;
+    p->air_arena = p->arena;
+    p->air_folded = p->folded;
+    p->arena = arena;
+    p->folded = 0;
+    p->folded_bytes = 0;
+    p->in_air = true;
+    if (p->handlers.begin != NULL) {
+        p->handlers.begin(p->ctx);
+        note_places(p); // those of this flush, also when it is tried again
+    }
+    submit_flush(p);
+    if (folds_on(p)) {
+        pause_readers(p, false);
+    }
 }
 
 static void start_flush(Projector *p)
@@ -439,10 +533,12 @@ static void flush_or_drop(Projector *p)
     }
     if (p->dead_letter_failed) {
         projector_drop(p);
+    } else if (p->in_air) {
+        submit_flush(p); // again
     } else if (has_nothing_to_write(p)) {
         skip_flush(p);
     } else {
-        submit_flush(p);
+        begin_flush(p);
     }
 }
 
@@ -513,6 +609,7 @@ Projector *projector_new(
     p->handlers = *handlers;
     p->ctx = ctx;
     p->arena = arena_new(64 * 1024);
+    p->air_arena = arena_new(64 * 1024);
     p->retry_ms = RETRY_MIN_MS;
     positions_init(&p->positions, options->schema, options->name, options->streams);
     for (size_t i = 0; i < p->positions.count; i++) {
@@ -533,7 +630,9 @@ void projector_stop(Projector *projector, void (*on_stopped)(void *ctx), void *c
     projector->stopped_ctx = ctx;
     if (projector->state == PROJECTOR_LOADING) {
         projector_drop(projector);
-    } else if (projector->state != PROJECTOR_FLUSHING) {
+    } else if (projector->state == PROJECTOR_FLUSHING) {
+        pause_readers(projector, true);
+    } else {
         projector_wait_ms(projector, 0);
     }
 }
@@ -542,5 +641,6 @@ void projector_free(Projector *projector)
 {
     assert(projector->state == PROJECTOR_STOPPED && projector->lock == NULL);
     arena_free(projector->arena);
+    arena_free(projector->air_arena);
     free(projector);
 }

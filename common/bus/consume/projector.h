@@ -44,14 +44,23 @@ typedef struct ProjectorPlace {
 } ProjectorPlace;
 
 typedef struct ProjectorHandlers {
-    // Fold one event into memory. The arena lives until the flush is committed. An event that
+    // Fold one event into memory. The arena lives until its flush is committed. An event that
     // cannot be read: PERMANENT: it is logged, counted and moved to the dead letters
     // (ntf.dead.<stage>.<tenant>), and the projection goes on.
     bool (*fold)(void *ctx, const BusMessage *message, Arena *arena, Error *err);
-    // Add statements for everything folded since the last successful flush; called again with a new
-    // transaction when the first could not be committed.
+    // Add statements for everything folded since the last successful flush (with `begin`: until
+    // it); called again with a new transaction when the first could not be committed.
     void (*write)(void *ctx, DbTxn *txn);
-    // The flush is committed: forget what was folded. txn is NULL when what was folded was dropped
+    // Before each `write`: adds a part of its statements to a transaction of its own, which another
+    // connection does at the same time; `write` adds the rest. The positions follow when both are
+    // committed, so after a failure either may be there, and is written once more: only for tables
+    // that have no reader until all is in them. false, or NULL: `write` adds all.
+    bool (*write_beside)(void *ctx, DbTxn *txn);
+    // A flush begins: what is folded from now on is the next one's, and `write` adds what was
+    // folded until now, whenever it is called. So the fold goes on while the flush is under way,
+    // until the next one is full too: memory is that of two. NULL: nothing is folded meanwhile.
+    void (*begin)(void *ctx);
+    // The flush is committed: forget what it wrote. txn is NULL when what was folded was dropped
     // without being written (the lock was lost, another one moved the sequence): forget it just the
     // same, it is read and folded again.
     void (*committed)(void *ctx, DbTxn *txn);

@@ -38,7 +38,12 @@ struct Projector {
     ProjectorState state;
     Arena *arena;
     size_t folded;
-    size_t folded_bytes;      // of their payloads
+    size_t folded_bytes; // of their payloads
+    bool in_air;         // a flush has begun, and was not committed yet
+    Arena *air_arena;    // of its events
+    size_t air_folded;
+    int parts_open; // transactions of a flush in two parts that were not answered
+    Error part_failed;
     size_t dead_letters_open; // whose ack has not come yet
     bool dead_letter_failed;  // one was not stored: the position must not pass it
     bool in_database;         // a load or a flush has not been answered

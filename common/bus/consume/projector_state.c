@@ -72,12 +72,15 @@ void projector_drop(Projector *p)
         return;
     }
     projector_change_state(p, PROJECTOR_DROPPING);
-    if (p->folded > 0 || p->handlers.wait_ms != NULL) {
+    if (p->folded + p->air_folded > 0 || p->handlers.wait_ms != NULL) {
         p->handlers.committed(p->ctx, NULL);
     }
     p->folded = 0;
     p->folded_bytes = 0;
+    p->in_air = false;
+    p->air_folded = 0;
     arena_reset(p->arena);
+    arena_reset(p->air_arena);
     for (size_t i = 0; i < p->positions.count; i++) {
         if (p->sources[i].reader != NULL) {
             p->tails_lost += p->options.readers->tails_lost(p->sources[i].reader);
@@ -130,7 +133,7 @@ const char *projector_failure(const Projector *projector)
 
 uint64_t projector_lag(const Projector *projector)
 {
-    return projector->folded + projector_unread(projector);
+    return projector->folded + projector->air_folded + projector_unread(projector);
 }
 
 uint64_t projector_unread(const Projector *projector)

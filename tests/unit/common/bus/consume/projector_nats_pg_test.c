@@ -9,6 +9,9 @@ typedef struct Tally {
     Projector *projector;
     DbPool *pool;
     size_t folded; // not committed yet
+    bool folds_on;
+    bool two_parts;        // with folds_on
+    size_t begins, in_air; // with folds_on: of these, what the flush under way writes
     size_t folds, commits, drops;
     size_t flush_bytes;       // its option
     size_t bytes, most_bytes; // not committed yet, and the most of one transaction
@@ -91,12 +94,21 @@ static bool held(void *ctx, const char *stream, ProjectorPlace *ret_before)
     return true;
 }
 
+static void begin(void *ctx)
+{
+    Tally *tally = ctx;
+    tally->begins++;
+    tally->in_air = tally->folded;
+    tally->folded = 0;
+}
+
 static void write_rows(void *ctx, DbTxn *txn)
 {
     static const DbStatement insert = {
         "tally_insert", "INSERT INTO tally.counted (n) VALUES ($1::int8)"};
     Tally *tally = ctx;
-    if (tally->folded == 0) {
+    size_t written = tally->folds_on ? tally->in_air : tally->folded;
+    if (written == 0) {
         return; // only positions move
     }
     tally->most_bytes = tally->bytes > tally->most_bytes ? tally->bytes : tally->most_bytes;
@@ -104,14 +116,26 @@ static void write_rows(void *ctx, DbTxn *txn)
     if (tally->bad_rows) {
         db_null(params);
     } else {
-        db_i64(params, (int64_t)tally->folded);
+        db_i64(params, (int64_t)written);
     }
+}
+
+static bool write_beside(void *ctx, DbTxn *txn)
+{
+    static const DbStatement insert = {
+        "tally_beside", "INSERT INTO tally.beside (n) VALUES ($1::int8)"};
+    const Tally *tally = ctx;
+    if (tally->two_parts) {
+        db_i64(db_txn_add(txn, &insert, NULL), (int64_t)tally->in_air);
+    }
+    return tally->two_parts;
 }
 
 static void committed(void *ctx, DbTxn *txn)
 {
     Tally *tally = ctx;
-    tally->folded = 0;
+    tally->folded = tally->folds_on && txn != NULL ? tally->folded : 0;
+    tally->in_air = 0;
     tally->bytes = 0;
     tally->commits += txn != NULL ? 1 : 0;
     tally->drops += txn == NULL ? 1 : 0;
@@ -132,6 +156,12 @@ static void tally_start(Rig *on, Tally *tally)
         .committed = committed,
         .wait_ms = wait_ms,
         .held = held};
+    static const ProjectorHandlers folding_on = {
+        .fold = fold,
+        .begin = begin,
+        .write_beside = write_beside,
+        .write = write_rows,
+        .committed = committed};
     tally->pool = db_pool_new(
         &on->loop,
         &(DbPoolOptions){
@@ -146,8 +176,10 @@ static void tally_start(Rig *on, Tally *tally)
         .flush_bytes = tally->flush_bytes,
         .flush_ms = 10,
         .begin_at_us = tally->begin_at_us};
-    tally->projector =
-        projector_new(on->bus, &options, tally->holds_from != 0 ? &holding : &handlers, tally);
+    const ProjectorHandlers *chosen = tally->holds_from != 0 ? &holding
+                                      : tally->folds_on      ? &folding_on
+                                                             : &handlers;
+    tally->projector = projector_new(on->bus, &options, chosen, tally);
 }
 
 static void tally_stop(Rig *on, Tally *tally)
@@ -170,6 +202,7 @@ static int open_rig(void **state)
     sql("SET client_min_messages = warning; DROP SCHEMA IF EXISTS tally CASCADE; CREATE SCHEMA "
         "tally;"
         "CREATE TABLE tally.counted (n bigint NOT NULL);"
+        "CREATE TABLE tally.beside (n bigint NOT NULL);"
         "CREATE TABLE tally.positions (projection text NOT NULL, stream text NOT NULL, sequence "
         "bigint NOT NULL,"
         " stream_created_at timestamptz NOT NULL, stored_at timestamptz, PRIMARY KEY (projection, "
@@ -392,6 +425,106 @@ static void held_events_are_folded_again_after_a_drop(void **state)
     tally_stop(&rig, &next);
 }
 
+static PGconn *lock_rows(void)
+{
+    PGconn *conn = sql_connection();
+    PQclear(PQexec(conn, "BEGIN; LOCK TABLE tally.counted IN EXCLUSIVE MODE"));
+    return conn;
+}
+
+static void what_is_folded_during_a_flush_is_the_next_ones(void **state)
+{
+    (void)state;
+    Tally tally = {.folds_on = true};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 3000);
+    PGconn *lock = lock_rows();
+    tally_start(&rig, &tally);
+    WAIT(&rig, tally.begins == 1 && tally.folded >= 500);
+    pass_ms(&rig, 100);
+    assert_in_range(tally.in_air, 1, 500 + 512);
+    assert_in_range(tally.folded, 500, 500 + 512); // two flushes, and no more
+    size_t first = tally.in_air;
+    size_t folds = tally.folds;
+    // The flush is tried again, as it was.
+    sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+        " WHERE application_name = 'projector-test'");
+    pass_ms(&rig, 500);
+    assert_int_equal(tally.begins, 1);
+    assert_int_equal(tally.folds, folds);
+    assert_int_equal(stored(), 0);
+    PQfinish(lock);
+    WAIT(&rig, stored() == 3000);
+    assert_int_equal(counted(), 3000);
+    assert_int_equal(tally.folds, 3000);
+    assert_int_equal(tally.drops, 0);
+    assert_int_equal(sql("SELECT count(*) FROM tally.counted WHERE n <= 512 + 500"), tally.begins);
+    assert_true(sql("SELECT n FROM tally.counted LIMIT 1") == (long)first);
+    tally_stop(&rig, &tally);
+}
+
+static void a_drop_during_a_flush_folds_both_again(void **state)
+{
+    (void)state;
+    Tally tally = {.folds_on = true};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 3000);
+    PGconn *lock = lock_rows();
+    tally_start(&rig, &tally);
+    WAIT(&rig, tally.begins == 1 && tally.folded >= 500);
+    size_t lost = tally.folded; // the flush itself may be committed or not
+    projector_reload(tally.projector);
+    PQfinish(lock);
+    WAIT(&rig, stored() == 3000);
+    assert_int_equal(counted(), 3000);
+    assert_int_equal(tally.drops, 1);
+    assert_in_range(tally.folds, 3000 + lost, 3000 + lost + 500 + 512);
+    tally_stop(&rig, &tally);
+}
+
+static void a_part_beside_is_written_again_with_the_other(void **state)
+{
+    (void)state;
+    Tally tally = {.folds_on = true, .two_parts = true};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 3000);
+    PGconn *lock = lock_rows();
+    tally_start(&rig, &tally);
+    WAIT(&rig, sql("SELECT count(*) FROM tally.beside") == 1);
+    long first = (long)tally.in_air;
+    pass_ms(&rig, 100);
+    assert_int_equal(stored(), 0); // one of two is committed
+    sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+        " WHERE application_name = 'projector-test'");
+    WAIT(&rig, sql("SELECT count(*) FROM tally.beside") == 2);
+    assert_int_equal(stored(), 0);
+    PQfinish(lock);
+    WAIT(&rig, stored() == 3000);
+    assert_int_equal(counted(), 3000);
+    assert_int_equal(sql("SELECT sum(n) FROM tally.beside"), 3000 + first);
+    assert_int_equal(tally.folds, 3000);
+    tally_stop(&rig, &tally);
+}
+
+static void a_stop_during_a_flush_writes_what_was_folded_meanwhile(void **state)
+{
+    (void)state;
+    Tally tally = {.folds_on = true};
+    publish_many(&rig, "ntf.status.acme.email.sent", "s", 5000);
+    PGconn *lock = lock_rows();
+    tally_start(&rig, &tally);
+    WAIT(&rig, tally.begins == 1 && tally.folded >= 500);
+    size_t folds = tally.folds;
+    rig.done = false;
+    projector_stop(tally.projector, on_rig_done, &rig);
+    PQfinish(lock);
+    WAIT_FLAG(&rig, rig.done);
+    assert_int_equal(tally.folds, folds); // nothing more is read
+    assert_int_equal(counted(), folds);
+    assert_int_equal(stored(), folds);
+    projector_free(tally.projector);
+    rig.done = false;
+    db_pool_close(tally.pool, on_rig_done, &rig);
+    WAIT_FLAG(&rig, rig.done);
+}
+
 // After a start nothing was folded in front of what is held: the position stays as it is stored.
 static void the_first_event_may_be_held(void **state)
 {
@@ -505,6 +638,10 @@ int main(void)
         TEST(a_drop_folds_again),
         TEST(held_events_are_folded_again_after_a_drop),
         TEST(the_first_event_may_be_held),
+        TEST(what_is_folded_during_a_flush_is_the_next_ones),
+        TEST(a_drop_during_a_flush_folds_both_again),
+        TEST(a_part_beside_is_written_again_with_the_other),
+        TEST(a_stop_during_a_flush_writes_what_was_folded_meanwhile),
         TEST(the_unreadable_has_a_dead_letter_and_is_passed),
         TEST(rows_that_postgres_refuses_stop_it_with_a_reason),
         TEST(a_recreated_stream_stops_it_with_a_reason),
