@@ -11,6 +11,7 @@
 #include "common/history/fold.h"
 #include "common/history/history_sql.h"
 #include "common/history/hold.h"
+#include "common/history/passed.h"
 
 // A flush, a batch of its readers and what is ripe name at most 4,096 tenants, each event perhaps
 // another.
@@ -38,7 +39,7 @@ struct HistoryRebuild {
     uint64_t unreadable;
     uint64_t next[HISTORY_STREAM_COUNT];
     int64_t missing_before_us;
-    Buf passed;
+    HistoryPassed passed;
     Hold *hold;
     int64_t read_at_us[HISTORY_STREAM_COUNT]; // how far each is read: when its last was stored
     int64_t step_us; // of the streams' time that the last STEP events of STATUS were
@@ -74,14 +75,15 @@ static void note_jump(HistoryRebuild *rebuild, int stream, const BusMessage *mes
     rebuild->next[stream] = message->sequence + 1;
 }
 
-static void note_passed(HistoryRebuild *rebuild, const BusMessage *message, Arena *arena)
+static void note_passed(
+    HistoryRebuild *rebuild, int stream, const BusMessage *message, Arena *arena)
 {
+    const uint64_t *last = rebuild->options.last;
     HistoryRow row;
     AttemptRow attempt;
-    if (strcmp(message->stream, "STATUS") != 0 &&
-        event_row_read(message, arena, &row, &attempt, NULL)) {
-        buf_printf(
-            &rebuild->passed, "%s" STR_FMT, rebuild->passed.len > 0 ? "," : "", STR_ARG(row.id));
+    if (stream != STATUS_STREAM && event_row_read(message, arena, &row, &attempt, NULL)) {
+        history_passed_note(
+            &rebuild->passed, row.id, message->sequence, last != NULL ? last[stream] : 0);
     }
 }
 
@@ -102,7 +104,7 @@ static bool fold_message(HistoryRebuild *rebuild, const BusMessage *message, Are
     int stream = find_stream(message);
     note_read(rebuild, stream, message);
     if (is_behind(rebuild->options.until, stream, message)) {
-        note_passed(rebuild, message, arena);
+        note_passed(rebuild, stream, message, arena);
         return true;
     }
     note_jump(rebuild, stream, message);
@@ -242,7 +244,7 @@ HistoryRebuild *history_rebuild_new(Bus *bus, const HistoryRebuildOptions *optio
     rebuild->hold = hold_new(HOLD_BYTES_MAX, HOLD_US);
     fold_hold_back(rebuild->fold, rebuild->hold, NULL); // no service reads these tables
     fold_hold_back(rebuild->air, rebuild->hold, NULL);
-    buf_init(&rebuild->passed, PASSED_MAX);
+    history_passed_init(&rebuild->passed, PASSED_MAX);
     history_sql_init(&rebuild->sql, options->schema, HISTORY_LATE_NOWHERE);
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
         rebuild->next[i] = 1;
@@ -296,7 +298,12 @@ uint64_t history_rebuild_events(const HistoryRebuild *rebuild)
 
 Str history_rebuild_passed(const HistoryRebuild *rebuild)
 {
-    return buf_view(&rebuild->passed);
+    return buf_view(&rebuild->passed.ids);
+}
+
+bool history_rebuild_passed_cut(const HistoryRebuild *rebuild)
+{
+    return rebuild->passed.cut;
 }
 
 uint64_t history_rebuild_unreadable(const HistoryRebuild *rebuild)
@@ -321,6 +328,6 @@ void history_rebuild_free(HistoryRebuild *rebuild)
     fold_free(rebuild->fold);
     fold_free(rebuild->air);
     hold_free(rebuild->hold);
-    buf_done(&rebuild->passed);
+    history_passed_done(&rebuild->passed);
     free(rebuild);
 }

@@ -26,6 +26,9 @@ typedef struct HistoryRebuildOptions {
     DbPool *pool;
     // In the order of history_streams: fold nothing behind these messages; NULL: everything.
     const HistoryUntil *until;
+    // In the same order, with `until`: where the streams ended after the live rows were read; NULL:
+    // not known.
+    const uint64_t *last;
     // In the same order: from here on each message is followed by the next one. Before it the log
     // may lack some rightly: those of a class whose time is over.
     const uint64_t *first;
@@ -42,10 +45,10 @@ bool history_rebuild_reached(
 uint64_t history_rebuild_position(
     const HistoryRebuild *rebuild, int stream);                 // committed; 0: nothing yet
 uint64_t history_rebuild_events(const HistoryRebuild *rebuild); // folded
-// With `until`: the ids of notifications with a request behind it, "ntf_...,ntf_...". The archiver
-// writes a request that is behind its position as soon as its end comes (hold.h), so the live row
-// of such a one may have what is passed over here.
+// With `until`: the ids of notifications with a request between it and `last`, "ntf_...,ntf_..."
+// (passed.h).
 Str history_rebuild_passed(const HistoryRebuild *rebuild);
+bool history_rebuild_passed_cut(const HistoryRebuild *rebuild);     // 256 MiB of ids are not all
 uint64_t history_rebuild_unreadable(const HistoryRebuild *rebuild); // skipped
 // Events were missing: trimmed or aged before they were read, or lost by the server. All of them
 // were stored before this time; 0: none was missing.

@@ -36,6 +36,7 @@ static void start_projection(Rebuild *rebuild)
         .database_url = url,
         .pool = rebuild->pool,
         .until = rebuild->dry ? rebuild->folded : NULL,
+        .last = rebuild->dry ? rebuild->last : NULL,
         .first = rebuild->first,
         .readers = rebuild->log.open ? &log_readers : NULL,
         .readers_ctx = &rebuild->log.past};
@@ -55,6 +56,7 @@ static void stop_projection(Rebuild *rebuild)
     rebuild->unreadable = history_rebuild_unreadable(rebuild->projection);
     rebuild->missing_before_us = history_rebuild_missing_before_us(rebuild->projection);
     rebuild->passed = arena_cstr(rebuild->cli->arena, history_rebuild_passed(rebuild->projection));
+    rebuild->passed_cut = history_rebuild_passed_cut(rebuild->projection);
     for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
         rebuild->position[i] = history_rebuild_position(rebuild->projection, i);
     }
@@ -105,6 +107,12 @@ static bool compare(Rebuild *rebuild, Error *err)
         return false;
     }
     stop_projection(rebuild);
+    if (rebuild->passed_cut) {
+        return error_set(
+            err, ERROR_TRANSIENT,
+            "too many requests are behind the live projection's position to be left out of a "
+            "comparison (HINT: again when the archiver has caught up)");
+    }
     return rebuild_ask_streams(rebuild, err) && rebuild_check_whole(rebuild, err) &&
            rebuild_schema_prune(rebuild->schema, err) &&
            rebuild_schema_compare(
@@ -135,6 +143,9 @@ static bool fill(Rebuild *rebuild, Error *err)
             rebuild->schema, rebuild->before_us, rebuild->dry, &live, &rebuild->carried, err) ||
         !rebuild_set_until(rebuild, &live, err)) {
         return false;
+    }
+    for (int i = 0; i < HISTORY_STREAM_COUNT; i++) {
+        rebuild->last[i] = rebuild->streams[i].last;
     }
     start_projection(rebuild);
     return true;

@@ -42,8 +42,10 @@ typedef struct Rebuild {
     uint64_t first[HISTORY_STREAM_COUNT];    // when the rebuild began: behind the last segment
     uint64_t position[HISTORY_STREAM_COUNT]; // when it stopped folding
     const char
-        *passed; // of history: the notifications that are not compared (history_rebuild_passed)
-    int64_t before_us; // older rows were carried over; 0: none
+        *passed;     // of history: the notifications that are not compared (history_rebuild_passed)
+    bool passed_cut; // some are not named
+    uint64_t last[HISTORY_STREAM_COUNT]; // where the streams ended after the live rows were read
+    int64_t before_us;                   // older rows were carried over; 0: none
     int64_t missing_before_us;
     int64_t began_us;
     int64_t carried;
