@@ -95,6 +95,11 @@ def start_rebuild(pipeline, *words):
                             stderr=subprocess.PIPE, text=True)
 
 
+def waits_for_a_lock(pipeline):
+    return pipeline.postgres.query("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN"
+                                   " (SELECT pid FROM pg_stat_activity WHERE application_name = 'stentor-rebuild')")[0][0]
+
+
 def schemas(pipeline):
     return {row[0] for row in pipeline.postgres.query("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'archiver%%'")}
 
@@ -202,22 +207,14 @@ def test_killed_in_the_middle_it_leaves_the_live_one_and_the_next_one_works(shar
     ids = [shared.send(to=f"k{i}@example.com") for i in range(20)]
     wait_sent(shared, ids)
     before = rows(shared)
-    # Its first flush waits for this lock, so it stands in the middle.
+    # A flush looks at the sealed periods, the making of the shadow does not: its first flush waits for this lock, so it stands in the middle.
     import psycopg2
     holder = psycopg2.connect(shared.postgres.url())
-    process = None
     try:
-        process = start_rebuild(shared)
         with holder.cursor() as cursor:
-            def hold():
-                try:
-                    cursor.execute("LOCK TABLE archiver_rebuild.positions IN ACCESS EXCLUSIVE MODE")
-                    return True
-                except psycopg2.Error:
-                    holder.rollback()
-                    return False
-            wait_until(hold, 20, "the shadow")
-        time.sleep(0.5)
+            cursor.execute("LOCK TABLE stentor.sealed_periods IN ACCESS EXCLUSIVE MODE")
+        process = start_rebuild(shared)
+        wait_until(lambda: waits_for_a_lock(shared), 20, "the rebuild waiting")
         assert process.poll() is None
         process.kill()
         process.communicate()
@@ -376,9 +373,7 @@ def test_a_log_that_loses_its_beginning_while_it_is_read_is_no_basis(own):
             with holder.cursor() as cursor:
                 cursor.execute("LOCK TABLE archiver.notifications IN ACCESS EXCLUSIVE MODE")
             process = start_rebuild(own, *words)
-            wait_until(lambda: own.postgres.query("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN"
-                                                  " (SELECT pid FROM pg_stat_activity WHERE application_name = 'stentor-rebuild')")[0][0], 20,
-                       "the rebuild waiting")
+            wait_until(lambda: waits_for_a_lock(own), 20, "the rebuild waiting")
             admin.request("$JS.API.STREAM.PURGE.REQUEST_NORMAL", json.dumps({"keep": keep}).encode())
             holder.rollback()
             _, reported = process.communicate(timeout=60)
@@ -485,7 +480,7 @@ def test_a_log_shorter_than_the_positions_is_read_again(own):
     ids += send_and_wait(own, "new", 3)  # the log is shorter now than what was folded, and the archiver runs on
     assert position(own) < restored_below
     assert archiver.metric("stentor_archiver_tail_lost_total") >= 1
-    assert archiver.get("/readyz")[0] == 200
+    wait_until(lambda: archiver.get("/readyz")[0] == 200, 20, "its being ready, which it is a second after it has been unready")
     assert {row[0] for row in own.postgres.query("SELECT id FROM archiver.notifications")} == set(ids)
     assert own.history_count("status <> 'sent'") == 0
 
