@@ -30,14 +30,15 @@ class ArchiveProcess(Process):
 
 
 class Units:
-    def __init__(self, options=None):
-        """options: of the storage; a folder when there are none."""
+    def __init__(self, options=None, read_owner=None):
+        """options: of the storage; a folder when there are none. read_owner: its owner.json, None while there is none."""
         self.folder = Path(tempfile.mkdtemp(prefix="stentor-units-"))
         os.chmod(self.folder, 0o755)
         self.bucket = self.folder / "bucket"
         self.spool = self.folder / "spool"
         self.spool.mkdir()
         self.storage = options or {"STENTOR_STORAGE_URL": f"file://{self.bucket}"}
+        self.read_owner = read_owner or self.read_owner_file
         self.postgres = Postgres(self.folder / "pg").start_installed()
         self.postgres.query("UPDATE archive.installation SET folded_at = now()")
         self.processes = []
@@ -105,11 +106,13 @@ class Units:
         return process
 
     def owner_epoch(self):
-        """As owner.json says it, which is written after the row; of a bucket that is no folder the row's."""
+        """As owner.json says it, which is written after the row."""
+        mark = self.read_owner()
+        return json.loads(mark)["epoch"] if mark else 0
+
+    def read_owner_file(self):
         mark = self.bucket / "_stentor" / "owner.json"
-        if not self.storage["STENTOR_STORAGE_URL"].startswith("file:"):
-            return self.epoch()
-        return json.loads(mark.read_text())["epoch"] if mark.exists() else 0
+        return mark.read_bytes() if mark.exists() else None
 
     def epoch(self):
         return self.postgres.query("SELECT owner_epoch FROM archive.installation")[0][0]

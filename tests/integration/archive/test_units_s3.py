@@ -14,9 +14,12 @@ def puppet():
         yield running
 
 
+OWNER = "stentor/_stentor/owner.json"
+
+
 @pytest.fixture()
 def units(puppet):
-    units = Units(options=puppet.environment("stentor"))
+    units = Units(options=puppet.environment("stentor"), read_owner=lambda: puppet.store[OWNER][-1].body if OWNER in puppet.store else None)
     yield units
     units.close()
 
@@ -84,7 +87,7 @@ def test_an_object_that_is_not_read_back_as_written_is_made_again(puppet, units,
 @pytest.fixture()
 def real():
     bucket = ceph.new_bucket()
-    units = Units(options=bucket.environment("stentor"))
+    units = Units(options=bucket.environment("stentor"), read_owner=lambda: bucket.get(OWNER) if bucket.exists(OWNER) else None)
     yield units, bucket
     units.close()
 
