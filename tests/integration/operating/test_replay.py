@@ -133,7 +133,7 @@ def test_events_keep_their_identity_so_that_ingest_knows_them(replayed, client):
     assert "error" not in json.loads(client.request("$JS.API.STREAM.UPDATE.EVENTS", json.dumps(config).encode()))
     time.sleep(1)
     done = _replay(replayed, "--stream", "EVENTS", "--from-seq", 1, "--to-service", "ingest")
-    assert done["published"] == 3 and done["duplicates"] == 0 and done["skipped"]["too_old"] == 0
+    assert (done["published"], done["duplicates"], done["skipped"]["too_old"]) == (3, 0, 0), done
     wait_until(lambda: _settled(client, "EVENTS", "ingest"), 30, "the copies being taken")
     wait_until(lambda: _settled(client, "REQUEST_CRITICAL", "renderer"), 30, "whatever they made")
     _archived(replayed, client)
