@@ -100,7 +100,7 @@ def test_killing_a_service_in_the_middle_loses_and_doubles_nothing(victim):
 def test_a_dispatcher_stopped_for_longer_than_its_lease_sends_nothing_that_was_taken_over():
     pipeline = Pipeline(FAST, ack_wait_ms=3000).start()
     pipeline.services["dispatcher-2"] = pipeline.service("dispatcher", instance="-2").start()
-    load = Load(pipeline, total=3000)
+    load = Load(pipeline, total=amount(1500, 3000))
     load.start()
     try:
         for _ in range(2):
@@ -121,7 +121,7 @@ def test_a_dispatcher_stopped_for_longer_than_its_lease_sends_nothing_that_was_t
 @pytest.mark.parametrize("server", ["nats", "postgres"])
 def test_killing_a_server_in_the_middle_loses_and_doubles_nothing(server):
     pipeline = Pipeline(FAST, ack_wait_ms=3000, durable=True).start()
-    load = Load(pipeline, total=3000)
+    load = Load(pipeline, total=amount(1500, 3000))
     load.start()
     try:
         for _ in range(2):
@@ -137,7 +137,7 @@ def test_killing_a_server_in_the_middle_loses_and_doubles_nothing(server):
 
 def test_sigterm_drains_and_ends_with_zero():
     pipeline = Pipeline(FAST, ack_wait_ms=3000).start()
-    load = Load(pipeline, total=2000)
+    load = Load(pipeline, total=amount(1000, 2000))
     load.start()
     try:
         while load.is_alive():
@@ -170,7 +170,7 @@ def test_two_replicas_of_everything_share_the_work():
     try:
         for name in ["renderer", "dispatcher", "archiver", "digest-flusher"]:
             pipeline.services[name + "-2"] = pipeline.service(name, instance="-2").start()
-        load = Load(pipeline, total=3000)
+        load = Load(pipeline, total=amount(1500, 3000))
         load.start()
         load.join()
         doubled, unknown = check_nothing_lost_nothing_doubled(pipeline, load)
