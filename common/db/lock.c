@@ -6,6 +6,7 @@
 #include "common/base/arena.h"
 #include "common/db/connection.h"
 #include "common/db/txn.h"
+#include "common/ticks/ticks.h"
 
 // YIELD_MS: who lost it comes back after every stand-by has had its turn: its machine or network
 // may be the sick one.
@@ -109,8 +110,10 @@ static void take_answer(DbLock *lock, DbTxn *txn, const Error *err)
     if (lock->closing) {
         return;
     }
-    int wait_ms = lock->held || got ? CHECK_MS : relieved ? AGAIN_MS : DB_LOCK_POLL_MS;
-    uv_timer_start(&lock->timer, on_timer, (uint64_t)wait_ms, 0);
+    uint64_t wait_ms = lock->held || got ? ticks_until(lock->timer.loop, CHECK_MS)
+                       : relieved        ? AGAIN_MS
+                                         : DB_LOCK_POLL_MS;
+    uv_timer_start(&lock->timer, on_timer, wait_ms, 0);
     if (got) {
         change(lock, true);
     }

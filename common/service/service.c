@@ -16,6 +16,7 @@
 #include "common/base/crash.h"
 #include "common/service/health/probe.h"
 #include "common/service/watchdog.h"
+#include "common/ticks/ticks.h"
 
 enum {
     EXIT_FAILED = 1,
@@ -211,6 +212,7 @@ static void on_signal(uv_signal_t *handle, int number)
 
 static void on_lag_tick(uv_timer_t *timer)
 {
+    ticks_keep(timer);
     Service *service = timer->data;
     uint64_t now_ns = uv_hrtime();
     double late_ms = (double)(now_ns - service->lag_seen_ns) / 1e6 - LAG_SAMPLE_MS;
@@ -250,7 +252,7 @@ static void start_handles(Service *service)
     uv_signal_start(&service->on_term, on_signal, SIGTERM);
     uv_signal_start(&service->on_int, on_signal, SIGINT);
     service->lag_seen_ns = uv_hrtime();
-    uv_timer_start(&service->lag_timer, on_lag_tick, LAG_SAMPLE_MS, LAG_SAMPLE_MS);
+    ticks_start(&service->lag_timer, on_lag_tick, LAG_SAMPLE_MS);
 }
 
 static bool open_tracer(Service *service, Error *err)

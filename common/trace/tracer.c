@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/http/client/http_client.h"
+#include "common/ticks/ticks.h"
 
 enum {
     TICK_MS = 1000,
@@ -345,6 +346,9 @@ static void send_next(Tracer *t)
 
 static void on_tick(uv_timer_t *timer)
 {
+    if (uv_timer_get_repeat(timer) == TICK_MS) {
+        ticks_keep(timer);
+    }
     send_next(timer->data);
 }
 
@@ -434,7 +438,7 @@ bool tracer_new(uv_loop_t *loop, const TracerOptions *options, Tracer **ret, Err
     buf_init(&t->answer, ANSWER_MAX);
     uv_timer_init(loop, &t->timer);
     t->timer.data = t;
-    uv_timer_start(&t->timer, on_tick, TICK_MS, TICK_MS);
+    ticks_start(&t->timer, on_tick, TICK_MS);
     *ret = t;
     return true;
 }

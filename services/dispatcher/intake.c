@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/codec/event.h"
 #include "common/events/sealed.h"
+#include "common/ticks/ticks.h"
 #include "services/dispatcher/tracing/attempt_span.h"
 #include "services/dispatcher/turns.h"
 
@@ -81,8 +82,8 @@ static void on_turns_timer(uv_timer_t *timer)
     Dispatcher *dispatcher = timer->data;
     take_held(dispatcher);
     uint64_t pace_ms = map_count(dispatcher->jobs) > 0 ? TURNS_MS : TURNS_REST_MS;
-    if (uv_timer_get_repeat(timer) != pace_ms && !dispatcher->stopping) {
-        uv_timer_start(timer, on_turns_timer, pace_ms, pace_ms);
+    if (!dispatcher->stopping) {
+        ticks_start(timer, on_turns_timer, pace_ms);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "common/ticks/ticks.h"
 #include "services/gateway/gateway_state.h"
 
 enum {
@@ -163,6 +164,7 @@ static void advance_stop(Gateway *g)
 
 static void on_timer_tick(uv_timer_t *timer)
 {
+    ticks_keep(timer);
     Gateway *g = timer->data;
     suppressions_list_tick(&g->suppressions);
     dead_letters_api_tick(&g->dead_letters);
@@ -475,7 +477,7 @@ static bool start(Service *service, const void *options, void **ret_state, Error
     g->web = (WebFiles){.demo = o->inbox_demo};
     g->tick.data = g;
     (void)uv_timer_init(service_loop(service), &g->tick);
-    (void)uv_timer_start(&g->tick, on_timer_tick, TICK_MS, TICK_MS);
+    ticks_start(&g->tick, on_timer_tick, TICK_MS);
     LOG(LOG_INFO, "listening for requests", log_text("bind", o->bind),
         log_int("port", http_server_port(g->server)));
     *ret_state = g;

@@ -14,6 +14,7 @@
 #include "common/service/cleanup.h"
 #include "common/service/http_rows.h"
 #include "common/service/storage_rows.h"
+#include "common/ticks/ticks.h"
 #include "services/ingest/accept/sweep.h"
 #include "services/ingest/batches/batches_api.h"
 #include "services/ingest/canary/canary.h"
@@ -366,8 +367,8 @@ static void set_pace(Ingest *in)
     bool rests = in->phase == PHASE_RUNNING && in->commands_started && accept_idle(in->accept) &&
                  row_publisher_idle(in->publisher) && batch_runner_idle(in->batch_runner);
     uint64_t pace_ms = rests ? REST_MS : TICK_MS;
-    if (uv_timer_get_repeat(&in->tick) != pace_ms && in->phase < PHASE_STOPPED) {
-        (void)uv_timer_start(&in->tick, on_timer_tick, pace_ms, pace_ms);
+    if (in->phase < PHASE_STOPPED) {
+        ticks_start(&in->tick, on_timer_tick, pace_ms);
     }
 }
 

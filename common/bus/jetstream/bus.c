@@ -15,6 +15,7 @@
 #include "common/bus/jetstream/get_message.h"
 #include "common/bus/jetstream/serve.h"
 #include "common/bus/jetstream/trace.h"
+#include "common/ticks/ticks.h"
 
 enum { TURN_ROUNDS_MAX = 8 };
 
@@ -142,7 +143,7 @@ static void set_pace(Bus *bus, bool rests)
     uint64_t every_ms = rests ? BUS_TICK_MS * BUS_REST_TICKS : BUS_TICK_MS;
     bus->rests = rests;
     bus->still = 0;
-    uv_timer_start(&bus->tick, on_timer_tick, every_ms, every_ms);
+    ticks_start(&bus->tick, on_timer_tick, every_ms);
 }
 
 // Something is under way again.
@@ -363,6 +364,7 @@ static void tick(Bus *bus)
 static void on_timer_tick(uv_timer_t *timer)
 {
     Bus *bus = timer->data;
+    ticks_keep(timer);
     tick(bus);
     bool still = is_still(bus);
     bus->still = still ? bus->still + 1 : 0;

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/bus/consume/projector.h"
 #include "common/find/find_sql.h"
+#include "common/ticks/ticks.h"
 
 enum {
     FLUSH_MS = 250, // the larger a flush, the less each entry costs, and nothing waits for one
@@ -149,6 +150,7 @@ static void drop_days(FindProjector *find)
 
 static void on_tick_timer(uv_timer_t *timer)
 {
+    ticks_keep(timer);
     FindProjector *find = timer->data;
     if (find->stopping || !projector_active(find->projector)) {
         return;
@@ -216,7 +218,7 @@ FindProjector *find_projector_new(const FindProjectorOptions *options)
     find->projector = projector_new(options->bus, &projector, &handlers, find);
     find->tick.data = find;
     (void)uv_timer_init(bus_loop(options->bus), &find->tick);
-    (void)uv_timer_start(&find->tick, on_tick_timer, TICK_MS, TICK_MS);
+    ticks_start(&find->tick, on_tick_timer, TICK_MS);
     find->open = 2;
     register_metrics(find, options->metrics);
     return find;

@@ -13,6 +13,7 @@
 #include "common/events/meta.h"
 #include "common/events/status.h"
 #include "common/feed/feed_event.h"
+#include "common/ticks/ticks.h"
 
 enum {
     TICK_MS = 1000,
@@ -377,6 +378,7 @@ static void begin_dropping(InboxDuties *duties)
 
 static void on_tick_timer(uv_timer_t *timer)
 {
+    ticks_keep(timer);
     InboxDuties *duties = timer->data;
     int64_t now_us = clock_mono_us();
     if (!duties->may(duties->ctx)) { // another one folds: nothing is known
@@ -411,7 +413,7 @@ InboxDuties *inbox_duties_new(
     uv_timer_init(bus_loop(bus), &duties->soon);
     duties->tick.data = duties;
     duties->soon.data = duties;
-    uv_timer_start(&duties->tick, on_tick_timer, TICK_MS, TICK_MS);
+    ticks_start(&duties->tick, on_tick_timer, TICK_MS);
     return duties;
 }
 

@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/crash.h"
 #include "common/base/log.h"
+#include "common/ticks/ticks.h"
 #include "services/gateway/jobs/audit_process.h"
 #include "services/gateway/jobs/job_child.h"
 #include "services/gateway/jobs/shadow_process.h"
@@ -282,6 +283,7 @@ static void claim(JobRunner *runner)
 
 static void on_tick(uv_timer_t *timer)
 {
+    ticks_keep(timer);
     JobRunner *runner = timer->data;
     int64_t now_us = clock_mono_us();
     if (runner->state == RUNNER_IDLE && now_us >= runner->next_us) {
@@ -305,7 +307,7 @@ JobRunner *job_runner_new(const JobRunnerOptions *options)
     runner->options = *options;
     runner->tick.data = runner;
     (void)uv_timer_init(options->loop, &runner->tick);
-    (void)uv_timer_start(&runner->tick, on_tick, TICK_MS, TICK_MS);
+    ticks_start(&runner->tick, on_tick, TICK_MS);
     return runner;
 }
 

@@ -14,6 +14,7 @@
 #include "common/bus/jetstream/listen.h"
 #include "common/bus/topology/topology.h"
 #include "common/codec/event.h"
+#include "common/ticks/ticks.h"
 #include "services/gateway/inbox/inbox_view.h"
 #include "stentor/v1/feed.pb-c.h"
 
@@ -420,6 +421,7 @@ static void check_inbox(const Inbox *inbox, int64_t now_us)
 
 static void on_tick(uv_timer_t *timer)
 {
+    ticks_keep(timer);
     InboxStreams *all = timer->data;
     Str key;
     void *value = NULL;
@@ -544,7 +546,7 @@ InboxStreams *inbox_streams_new(const InboxStreamsOptions *options)
     (void)uv_timer_init(options->loop, &all->tick);
     (void)uv_timer_init(options->loop, &all->round);
     all->tick.data = all->round.data = all;
-    (void)uv_timer_start(&all->tick, on_tick, TICK_MS, TICK_MS);
+    ticks_start(&all->tick, on_tick, TICK_MS);
     return all;
 }
 

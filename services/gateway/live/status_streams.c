@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/map.h"
+#include "common/ticks/ticks.h"
 #include "services/gateway/live/catch_up.h"
 #include "services/gateway/live/status_hub.h"
 
@@ -380,6 +381,7 @@ static void check_caller(StatusStream *s)
 
 static void on_tick(uv_timer_t *timer)
 {
+    ticks_keep(timer);
     StatusStreams *all = timer->data;
     visit_all(all, check_caller);
     catch_ups_tick(all->ups, uv_now(timer->loop));
@@ -439,7 +441,7 @@ StatusStreams *status_streams_new(const StatusStreamsOptions *options)
     register_metrics(all, options->metrics);
     (void)uv_timer_init(options->loop, &all->tick);
     all->tick.data = all;
-    (void)uv_timer_start(&all->tick, on_tick, TICK_MS, TICK_MS);
+    ticks_start(&all->tick, on_tick, TICK_MS);
     return all;
 }
 

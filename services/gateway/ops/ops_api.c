@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/bus/jetstream/listen.h"
 #include "common/http/stream.h"
+#include "common/ticks/ticks.h"
 #include "services/gateway/ops/ops_poller.h"
 #include "services/gateway/ops/ops_view.h"
 
@@ -206,6 +207,7 @@ static void give_up_late(OpsApi *ops, uint64_t now_ms)
 
 static void on_tick(uv_timer_t *timer)
 {
+    ticks_keep(timer);
     OpsApi *ops = timer->data;
     ops_processes_forget(ops->processes, clock_now_us());
     check_callers(ops);
@@ -256,7 +258,7 @@ OpsApi *ops_api_new(Bus *bus, const Auth *auth, Metrics *metrics, uv_loop_t *loo
     // clang-format on
     (void)uv_timer_init(loop, &ops->tick);
     ops->tick.data = ops;
-    (void)uv_timer_start(&ops->tick, on_tick, TICK_MS, TICK_MS);
+    ticks_start(&ops->tick, on_tick, TICK_MS);
     bus_listen(bus, HEARD_SUBJECT, on_heard, ops);
     return ops;
 }

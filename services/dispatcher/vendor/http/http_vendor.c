@@ -5,6 +5,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/ticks/ticks.h"
 #include "services/dispatcher/vendor/http/http_internal.h"
 
 enum { TICK_MS = 200, REST_MS = 1000 };
@@ -145,7 +146,7 @@ static void on_tick_timer(uv_timer_t *timer)
         pump(vendor);
     }
     bool rests = vendor->queue.count == 0 && vendor->running == 0 && !vendor->closing;
-    uv_timer_set_repeat(timer, rests ? REST_MS : TICK_MS);
+    ticks_start(timer, on_tick_timer, rests ? REST_MS : TICK_MS);
 }
 
 // ---- vendor.h ----

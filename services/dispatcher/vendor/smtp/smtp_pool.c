@@ -6,6 +6,7 @@
 #include "common/base/arena.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/ticks/ticks.h"
 #include "services/dispatcher/vendor/smtp/smtp_pool_internal.h"
 
 enum {
@@ -364,7 +365,7 @@ static void on_tick_timer(uv_timer_t *timer)
     SmtpPool *pool = timer->data;
     check_times(pool);
     bool rests = pool->count == 0 && pool->queued == 0 && pool->failures == 0 && !pool->closing;
-    uv_timer_set_repeat(timer, rests ? REST_MS : TICK_MS);
+    ticks_start(timer, on_tick_timer, rests ? REST_MS : TICK_MS);
 }
 
 // ---- start and stop ----
