@@ -20,5 +20,7 @@ uint64_t body_prefix_id(const BodyPrefix *prefix);
 
 // prefix NULL: compressed alone. ERROR_PERMANENT above BODY_BYTES_MAX.
 bool body_pack(const BodyPrefix *prefix, Str plain, Arena *arena, Str *ret_frame, Error *err);
+// Alone, and quickly: for what is short and lives for days. false above BODY_BYTES_MAX.
+bool body_pack_quickly(Str plain, Arena *arena, Str *ret_frame);
 // ERROR_PERMANENT when it is not a frame, is longer than BODY_BYTES_MAX, or needs another prefix.
 bool body_unpack(const BodyPrefix *prefix, Str frame, Arena *arena, Str *ret_plain, Error *err);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/base/id.h"
+#include "common/codec/body.h"
 #include "common/codec/epoch_keys.h"
 #include "common/codec/evp.h"
 #include "common/codec/hash.h"
@@ -20,6 +21,7 @@
 enum {
     SEAL_PLAIN_MAX = 16 * 1024 * 1024, // far above any event; EVP counts in int
     WRAPPED_FORM = 1,
+    PACKED_FROM = 128, // a shorter text gains less than its frame's head costs
 };
 
 static_assert((int)SEAL_KEY_LEN == (int)MASTER_KEY_LEN, "a master key is such a key too");
@@ -352,11 +354,13 @@ uint32_t data_key_generation(const DataKey *key)
     return key->generation;
 }
 
-// "<tenant>|<notification id>|<field>"
-static Str bind_field(Arena *arena, Str tenant, Str notification_id, const char *field)
+// "<tenant>|<notification id>|<field>", and of what is packed "|zstd" behind it: a reader that does
+// not know of packing refuses it, and `packed` itself cannot be altered.
+static Str bind_field(Arena *arena, Str tenant, Str notification_id, const char *field, bool packed)
 {
+    Str ending = packed ? STR("|zstd") : STR_EMPTY;
     size_t field_len = strlen(field);
-    char *text = arena_alloc(arena, tenant.len + notification_id.len + field_len + 2);
+    char *text = arena_alloc(arena, tenant.len + notification_id.len + field_len + 2 + ending.len);
     char *at = text;
     memcpy(at, tenant.ptr, tenant.len);
     at += tenant.len;
@@ -365,7 +369,9 @@ static Str bind_field(Arena *arena, Str tenant, Str notification_id, const char 
     at += notification_id.len;
     *at++ = '|';
     memcpy(at, field, field_len);
-    return str_of(text, (size_t)(at - text) + field_len);
+    at += field_len;
+    memcpy(at, ending.ptr, ending.len);
+    return str_of(text, (size_t)(at - text) + ending.len);
 }
 
 typedef struct Sealing {
@@ -374,10 +380,11 @@ typedef struct Sealing {
     uint8_t bytes[]; // nonce, ciphertext, tag
 } Sealing;
 
-Stentor__V1__Sealed *seal(
-    DataKey *key, Str tenant, Str notification_id, const char *field, Str plain, Arena *arena)
+static Stentor__V1__Sealed *seal_as(
+    DataKey *key, Str tenant, Str notification_id, const char *field, Str plain, bool packed,
+    Arena *arena)
 {
-    Str bound = bind_field(arena, tenant, notification_id, field);
+    Str bound = bind_field(arena, tenant, notification_id, field, packed);
     Sealing *sealing =
         arena_alloc(arena, sizeof *sealing + SEAL_NONCE_LEN + plain.len + SEAL_TAG_LEN);
     encrypt(key->cipher, bound, plain, sealing->bytes);
@@ -388,7 +395,23 @@ Stentor__V1__Sealed *seal(
     sealing->message.nonce = (ProtobufCBinaryData){SEAL_NONCE_LEN, sealing->bytes};
     sealing->message.ciphertext =
         (ProtobufCBinaryData){plain.len + SEAL_TAG_LEN, sealing->bytes + SEAL_NONCE_LEN};
+    sealing->message.packed = packed;
     return &sealing->message;
+}
+
+Stentor__V1__Sealed *seal(
+    DataKey *key, Str tenant, Str notification_id, const char *field, Str plain, Arena *arena)
+{
+    return seal_as(key, tenant, notification_id, field, plain, false, arena);
+}
+
+Stentor__V1__Sealed *seal_packed(
+    DataKey *key, Str tenant, Str notification_id, const char *field, Str plain, Arena *arena)
+{
+    Str frame = plain;
+    bool packed = plain.len >= PACKED_FROM && body_pack_quickly(plain, arena, &frame) &&
+                  frame.len < plain.len;
+    return seal_as(key, tenant, notification_id, field, packed ? frame : plain, packed, arena);
 }
 
 static bool is_of_key(const Stentor__V1__Sealed *sealed, const DataKey *key)
@@ -398,7 +421,7 @@ static bool is_of_key(const Stentor__V1__Sealed *sealed, const DataKey *key)
            memcmp(sealed->key_subject.data, key->subject, KEY_SUBJECT_LEN) == 0;
 }
 
-bool unseal(
+static bool decrypt_field(
     DataKey *key, Str tenant, Str notification_id, const char *field,
     const Stentor__V1__Sealed *sealed, Arena *arena, Str *ret_plain, Error *err)
 {
@@ -406,7 +429,7 @@ bool unseal(
     if (sealed->nonce.len != SEAL_NONCE_LEN || size < SEAL_TAG_LEN || size > SEAL_PLAIN_MAX) {
         return error_set(err, ERROR_PERMANENT, "sealed field '%s' is malformed", field);
     }
-    Str bound = bind_field(arena, tenant, notification_id, field);
+    Str bound = bind_field(arena, tenant, notification_id, field, sealed->packed);
     Str body = str_of(sealed->ciphertext.data, size);
     uint8_t *plain = arena_alloc(arena, size - SEAL_TAG_LEN + 1);
     bool any = false;
@@ -426,5 +449,21 @@ bool unseal(
     }
     plain[size - SEAL_TAG_LEN] = '\0';
     *ret_plain = (Str){(char *)plain, size - SEAL_TAG_LEN};
+    return true;
+}
+
+bool unseal(
+    DataKey *key, Str tenant, Str notification_id, const char *field,
+    const Stentor__V1__Sealed *sealed, Arena *arena, Str *ret_plain, Error *err)
+{
+    Str plain;
+    if (!decrypt_field(key, tenant, notification_id, field, sealed, arena, &plain, err)) {
+        return false;
+    }
+    if (sealed->packed) {
+        return body_unpack(NULL, plain, arena, ret_plain, err) ||
+               error_wrap(err, "sealed field '%s'", field);
+    }
+    *ret_plain = plain;
     return true;
 }

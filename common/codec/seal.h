@@ -57,7 +57,11 @@ uint32_t data_key_generation(const DataKey *key);
 // Everything the result points to lives in `arena`.
 Stentor__V1__Sealed *seal(
     DataKey *key, Str tenant, Str notification_id, const char *field, Str plain, Arena *arena);
-// ERROR_PERMANENT when it was altered, moved, or sealed under another key.
+// The same of a text, which is compressed first where that makes it smaller: its length says then
+// how well it compresses. Not for a text in which a stranger's words stand beside a secret.
+Stentor__V1__Sealed *seal_packed(
+    DataKey *key, Str tenant, Str notification_id, const char *field, Str plain, Arena *arena);
+// Of both. ERROR_PERMANENT when it was altered, moved, or sealed under another key.
 bool unseal(
     DataKey *key, Str tenant, Str notification_id, const char *field,
     const Stentor__V1__Sealed *sealed, Arena *arena, Str *ret_plain, Error *err);

@@ -83,6 +83,7 @@ static const char *const names[] = { // a secret also has its NAME_FILE
     "STENTOR_TENANT",
     "STENTOR_ERASURE_KEY_FILE",
     "STENTOR_EVENTS_SEALED",
+    "STENTOR_REQUESTS_PACKED",
     "STENTOR_LEGAL_DUTY",
     "STENTOR_HOME",
     // digest-flusher

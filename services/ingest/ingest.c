@@ -48,6 +48,7 @@ typedef struct IngestOptions {
     int64_t keys_dump_days;
     StorageOptions storage;
     bool events_sealed;
+    bool requests_packed;
     int64_t attachments_max;
     int64_t reseal_ms;
 } IngestOptions;
@@ -165,6 +166,9 @@ static const Option OPTIONS[] = {
     {"STENTOR_EVENTS_SEALED", OPTION_BOOL, offsetof(IngestOptions, events_sealed),
      "true", 0, 0, false,
      "events and their dead letters are kept encrypted (deploy/ERASURE.md); false: for a rollback to a release that opens none"},
+    {"STENTOR_REQUESTS_PACKED", OPTION_BOOL, offsetof(IngestOptions, requests_packed),
+     "true", 0, 0, false,
+     "variables are compressed before they are sealed, and accept rows; false: until all other programs can read them"},
     {"STENTOR_INGEST_RESEAL_MS", OPTION_INT, offsetof(IngestOptions, reseal_ms),
      "5000", 20, 3600000, false,
      "how often what came into EVENTS in clear is stored again, sealed, and erased behind every reader, in milliseconds"},
@@ -488,6 +492,7 @@ static void build_parts(Ingest *in)
         .share = in->share,
         .metrics = &in->metrics,
         .tracer = service_tracer(service),
+        .packed = in->options.requests_packed,
         .on_broken = on_accept_broken,
         .ctx = in,
     });

@@ -3,12 +3,14 @@
 // published, so that a sweep (or an audit) publishes exactly what the accepting process would have.
 // Pure. Format: the head, a version byte; then per event one kind byte and four length-delimited
 // fields (varint length, bytes): subject, event id, traceparent, payload. Headers of STATUS are not
-// stored: they are made again from the payload.
+// stored: they are made again from the payload. Behind the second head all of that is in zstd
+// frames, one behind the other: ids, subjects and templates stand in a row again and again.
 #pragma once
 
 #include "common/bus/jetstream/bus.h"
 
 #define FRAMES_HEAD STR("\x01")
+#define FRAMES_HEAD_ZSTD STR("\x02")
 
 enum { FRAMES_MAX = 1 << 16, FRAMES_BYTES_MAX = 256 * 1024 * 1024 };
 
@@ -21,6 +23,8 @@ typedef struct Frame {
 
 // What follows a head; one behind the other they are the frames of all. The bytes live in `arena`.
 Str frames_pack(const Frame *frames, size_t count, Arena *arena);
-// What the frames point to lives in `arena` or in `bytes`. ERROR_PERMANENT when they are not
-// frames.
+// The same for a row behind FRAMES_HEAD_ZSTD: packed frames as one zstd frame.
+Str frames_compress(Str packed, Arena *arena);
+// Of both heads. What the frames point to lives in `arena` or in `bytes`. ERROR_PERMANENT when they
+// are not frames.
 bool frames_unpack(Str bytes, Arena *arena, Frame **ret_frames, size_t *ret_count, Error *err);

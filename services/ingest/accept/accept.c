@@ -225,7 +225,9 @@ static void on_db_committed(void *ctx, DbTxn *txn, const Error *err)
 static void commit_group(Group *g)
 {
     DbTxn *txn = db_txn_new(g->accept->options.pool);
-    accept_sql_add(txn, g->parts, g->part_count, g->accepted_at_us);
+    accept_sql_add(
+        txn, g->parts, g->part_count, g->accept->options.packed ? FRAMES_HEAD_ZSTD : FRAMES_HEAD,
+        g->accepted_at_us);
     CRASH_POINT("ingest.building");
     db_txn_submit(txn, on_db_committed, g);
 }

@@ -258,6 +258,7 @@ static bool build_notice(Group *g, FairShare *share, const Notice *notice, Error
         .gate_trace = notice->trace,
         .digest = notice->digest,
         .lane = lane_of(g, share, notice),
+        .packed = g->accept->options.packed,
         .time_zone = notice->record == NULL ? STR_EMPTY : notice->record->time_zone,
     };
     AcceptPart *part = &g->parts[notice->part];
@@ -332,6 +333,9 @@ bool group_build(Group *g, FairShare *share, Error *err)
         AcceptPart *part = &g->parts[i];
         assert(part->ids.len > 0);
         part->events = frames_pack(part->frames, part->frame_count, g->arena);
+        if (g->accept->options.packed) {
+            part->events = frames_compress(part->events, g->arena);
+        }
     }
     g->built = true;
     return true;

@@ -54,7 +54,8 @@ static void push_optional(DbArray *array, bool given, Str value)
     }
 }
 
-static void add_accept(DbTxn *txn, const AcceptPart *parts, size_t count, int64_t accepted_at_us)
+static void add_accept(
+    DbTxn *txn, const AcceptPart *parts, size_t count, Str head, int64_t accepted_at_us)
 {
     DbParams *p = db_txn_add(txn, &ACCEPT, NULL);
     db_time(p, accepted_at_us);
@@ -78,17 +79,18 @@ static void add_accept(DbTxn *txn, const AcceptPart *parts, size_t count, int64_
         push_optional(answers, keyed, part->answer);
         db_push_int(rows, (int64_t)part->row);
     }
-    db_bytes(p, FRAMES_HEAD);
+    db_bytes(p, head);
 }
 
-void accept_sql_add(DbTxn *txn, const AcceptPart *parts, size_t count, int64_t accepted_at_us)
+void accept_sql_add(
+    DbTxn *txn, const AcceptPart *parts, size_t count, Str head, int64_t accepted_at_us)
 {
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || !str_eq(parts[i].tenant, parts[i - 1].tenant)) {
             db_txn_tenant(txn, parts[i].tenant);
         }
     }
-    add_accept(txn, parts, count, accepted_at_us);
+    add_accept(txn, parts, count, head, accepted_at_us);
 }
 
 // Rows come back in the order of their first parts; Postgres does not promise it, hence the search.

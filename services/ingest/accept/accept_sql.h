@@ -16,7 +16,7 @@ typedef struct AcceptPart {
     Str ids;                 // "ntf_a,ntf_b"
     Frame *frames;
     size_t frame_count;
-    Str events;   // the frames packed
+    Str events;   // the frames packed, and compressed where the head says so
     bool lowered; // something of it is beyond its tenant's share
     Str scope;    // with key, hash and answer: of a keyed request
     Str key;      // empty: none
@@ -29,7 +29,9 @@ typedef struct AcceptPart {
     Str stored_answer;
 } AcceptPart;
 
-void accept_sql_add(DbTxn *txn, const AcceptPart *parts, size_t count, int64_t accepted_at_us);
+// head: of the frames, all parts have the same.
+void accept_sql_add(
+    DbTxn *txn, const AcceptPart *parts, size_t count, Str head, int64_t accepted_at_us);
 // After success: accept_id of each part. Only a part with a key can have none.
 bool accept_sql_read(const DbTxn *txn, AcceptPart *parts, size_t count, Error *err);
 

@@ -170,7 +170,8 @@ static bool build_request(
         pb_borrow(events_status(&a->decision) == STATUS_QUEUED ? a->gate_trace : "");
     add_quiet_hours(b, event);
     Str variables = r->variables.len > 0 ? r->variables : STR("{}");
-    event->variables = seal(a->key, a->tenant, b->id, "variables", variables, b->arena);
+    event->variables = (a->packed ? seal_packed : seal)(
+        a->key, a->tenant, b->id, "variables", variables, b->arena);
     return seal_mail(b, &event->mail, err) && seal_address(b, &event->address, err);
 }
 

@@ -26,6 +26,7 @@ typedef struct Acceptance {
     DigestTarget digest;    // of GATE_GATHER
     Str time_zone;          // the recipient's; empty: none is known
     Priority lane;          // that a request goes out on; PRIORITY_NONE: its own priority's
+    bool packed;            // variables are compressed before they are sealed
 } Acceptance;
 
 // The status in the answer and in the status event: queued, scheduled or suppressed.

@@ -56,6 +56,6 @@ class Past:
             field = getattr(request, name)
             key = self.data_keys[field.key_subject]
             plain, field.nonce = ctr(key, field.nonce, field.ciphertext[:-16]), os.urandom(12)
-            field.ciphertext = seal(key, field.nonce, (bound + name).encode(), plain)
+            field.ciphertext = seal(key, field.nonce, (bound + name + ("|zstd" if field.packed else "")).encode(), plain)
         self.client.publish(f"ntf.request.normal.{request.meta.tenant}", request.SerializeToString(), request.meta.event_id)
         return request.meta.notification_id

@@ -138,6 +138,73 @@ static void malformed_fields_are_refused(void **state)
     assert_false(open_it(world, world->key, &empty, &plain));
 }
 
+static Stentor__V1__Sealed *pack_it(World *world, Str plain)
+{
+    return seal_packed(world->key, STR("acme"), STR("ntf_1"), "address", plain, world->arena);
+}
+
+static void a_text_is_packed_where_that_makes_it_smaller(void **state)
+{
+    World *world = *state;
+    static char text[70000];
+    static char noise[70000];
+    for (size_t i = 0; i < sizeof text; i++) {
+        text[i] = "to be or not to be, "[i % 20];
+    }
+    random_bytes(noise, sizeof noise);
+    const struct {
+        Str plain;
+        bool packed;
+    } cases[] = {
+        {STR_EMPTY, false},
+        {str_of(text, 127), false},
+        {str_of(text, 128), true},
+        {str_of(text, sizeof text), true},
+        {str_of(noise, sizeof noise), false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Stentor__V1__Sealed *sealed = pack_it(world, cases[i].plain);
+        assert_int_equal(sealed->packed, cases[i].packed);
+        size_t size = sealed->ciphertext.len - SEAL_TAG_LEN;
+        assert_true(cases[i].packed ? size < cases[i].plain.len : size == cases[i].plain.len);
+        Str back = STR("?");
+        assert_true(open_it(world, world->key, sealed, &back));
+        assert_true(str_eq(back, cases[i].plain));
+    }
+}
+
+// Whoever takes one for the other (a release that knows no packing does) opens neither.
+static void what_is_packed_says_so_under_the_seal(void **state)
+{
+    World *world = *state;
+    static char text[1000];
+    memset(text, 'x', sizeof text);
+    Stentor__V1__Sealed *both[] = {
+        pack_it(world, str_of(text, sizeof text)), seal_it(world, str_of(text, sizeof text))};
+    for (size_t i = 0; i < 2; i++) {
+        Str plain = STR("untouched");
+        both[i]->packed = !both[i]->packed;
+        assert_false(open_it(world, world->key, both[i], &plain));
+        assert_int_equal(world->err.kind, ERROR_PERMANENT);
+        assert_true(str_eq(plain, STR("untouched")));
+    }
+}
+
+// Sealed by a holder of the key, and no frame: refused by the field's name.
+static void what_is_no_frame_is_refused(void **state)
+{
+    World *world = *state;
+    Stentor__V1__Sealed *sealed = seal(
+        world->key, STR("acme"), STR("ntf_1"), "address|zstd", STR("no frame at all"),
+        world->arena);
+    sealed->packed = true;
+    Str plain = STR("untouched");
+    assert_false(open_it(world, world->key, sealed, &plain));
+    assert_int_equal(world->err.kind, ERROR_PERMANENT);
+    assert_non_null(strstr(world->err.text, "'address'"));
+    assert_true(str_eq(plain, STR("untouched")));
+}
+
 static void a_wrapped_key_opens_what_its_twin_sealed(void **state)
 {
     World *world = *state;
@@ -258,6 +325,9 @@ int main(void)
         TEST(one_changed_bit_is_seen),
         TEST(a_field_cannot_be_moved),
         TEST(malformed_fields_are_refused),
+        TEST(a_text_is_packed_where_that_makes_it_smaller),
+        TEST(what_is_packed_says_so_under_the_seal),
+        TEST(what_is_no_frame_is_refused),
         TEST(a_wrapped_key_opens_what_its_twin_sealed),
         TEST(a_wrapped_key_belongs_to_its_subject_generation_and_master),
         TEST(a_new_generation_does_not_open_the_old),

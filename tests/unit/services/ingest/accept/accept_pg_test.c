@@ -451,7 +451,7 @@ static void commit(Scene *s, AcceptPart *items, size_t count)
 {
     Parts parts = {.items = items, .count = count, .arena = s->arena};
     DbTxn *txn = db_txn_new(s->replica->pool);
-    accept_sql_add(txn, items, count, clock_now_us());
+    accept_sql_add(txn, items, count, FRAMES_HEAD, clock_now_us());
     db_txn_submit(txn, on_db_committed, &parts);
     assert_true(run_for(&s->loop, &parts.done, true, WAIT_MS));
 }

@@ -23,6 +23,7 @@ typedef struct Fixture {
     DataKey *key;
     Request request;
     GateDecision decision;
+    bool packed;
     Frame frames[EVENTS_PER_NOTIFICATION];
     size_t count;
 } Fixture;
@@ -75,6 +76,7 @@ static void build(Fixture *f)
         .gate_trace = "T+S+A+",
         .digest = {STR("digest"), STR("2.0.0")},
         .time_zone = STR("Asia/Tokyo"),
+        .packed = f->packed,
     };
     bool sealed = f->decision.verdict != GATE_SUPPRESS;
     if (!sealed) {
@@ -212,6 +214,27 @@ static void personal_data_is_sealed_and_can_be_opened_with_the_key(void **state)
     assert_string_equal(address->name, "Alice");
 }
 
+static void long_variables_are_packed_where_readers_know_that(void **state)
+{
+    Fixture *f = *state;
+    char text[4000];
+    memset(text, 'x', sizeof text);
+    char *json = arena_printf(f->arena, "{\"secret\":\"%.*s\"}", (int)sizeof text, text);
+    f->request.variables = str_from(json);
+    for (int packed = 0; packed <= 1; packed++) {
+        f->packed = packed == 1;
+        build(f);
+        const Stentor__V1__NotificationRequest *event =
+            read_event(f, &stentor__v1__notification_request__descriptor, &f->frames[0]);
+        assert_int_equal(event->variables->packed, packed);
+        assert_int_equal(f->frames[0].out.payload.len < 1000, packed);
+        Str plain = STR_EMPTY;
+        assert_true(unseal(
+            f->key, STR("acme"), STR(NTF), "variables", event->variables, f->arena, &plain, NULL));
+        assert_true(str_eq(plain, f->request.variables));
+    }
+}
+
 static void the_status_of_a_request_for_now_is_queued(void **state)
 {
     Fixture *f = *state;
@@ -323,22 +346,27 @@ static void of_what_is_suppressed_there_is_one_status(void **state)
     assert_string_equal(status->meta->event_id, id);
 }
 
+static Str pack_part(Fixture *f, size_t first, size_t count)
+{
+    Str part = frames_pack(f->frames + first, count, f->arena);
+    return f->packed ? frames_compress(part, f->arena) : part;
+}
+
 static Str row_of_two_parts(Fixture *f)
 {
-    Str first = frames_pack(f->frames, 1, f->arena);
-    Str rest = frames_pack(f->frames + 1, f->count - 1, f->arena);
-    size_t len = FRAMES_HEAD.len + first.len + rest.len;
+    Str head = f->packed ? FRAMES_HEAD_ZSTD : FRAMES_HEAD;
+    Str first = pack_part(f, 0, 1);
+    Str rest = pack_part(f, 1, f->count - 1);
+    size_t len = head.len + first.len + rest.len;
     char *bytes = arena_alloc(f->arena, len);
-    memcpy(bytes, FRAMES_HEAD.ptr, FRAMES_HEAD.len);
-    memcpy(bytes + FRAMES_HEAD.len, first.ptr, first.len);
-    memcpy(bytes + FRAMES_HEAD.len + first.len, rest.ptr, rest.len);
+    memcpy(bytes, head.ptr, head.len);
+    memcpy(bytes + head.len, first.ptr, first.len);
+    memcpy(bytes + head.len + first.len, rest.ptr, rest.len);
     return str_of(bytes, len);
 }
 
-static void frames_come_back_as_they_went_with_their_headers(void **state)
+static void check_back(Fixture *f)
 {
-    Fixture *f = *state;
-    f->frames[0].out.traceparent = STR_EMPTY;
     build(f);
     Str bytes = row_of_two_parts(f);
     Frame *back = NULL;
@@ -359,14 +387,21 @@ static void frames_come_back_as_they_went_with_their_headers(void **state)
     }
 }
 
-static void frames_cut_anywhere_are_refused(void **state)
+static void frames_come_back_as_they_went_with_their_headers(void **state)
 {
     Fixture *f = *state;
+    check_back(f);
+    f->packed = true;
+    check_back(f);
+}
+
+static void check_cuts(Fixture *f)
+{
     build(f);
     Str bytes = row_of_two_parts(f);
     Frame *back = NULL;
     size_t count = 0;
-    size_t whole = FRAMES_HEAD.len + frames_pack(f->frames, 1, f->arena).len;
+    size_t whole = FRAMES_HEAD.len + pack_part(f, 0, 1).len;
     for (size_t len = 0; len < bytes.len; len++) {
         Error err = {0};
         bool ok = frames_unpack(str_slice(bytes, 0, len), f->arena, &back, &count, &err);
@@ -374,6 +409,29 @@ static void frames_cut_anywhere_are_refused(void **state)
         assert_int_equal(ok, between);
         assert_true(ok || err.kind == ERROR_PERMANENT);
     }
+}
+
+static void frames_cut_anywhere_are_refused(void **state)
+{
+    Fixture *f = *state;
+    check_cuts(f);
+    f->packed = true;
+    check_cuts(f);
+}
+
+// A row says how long it is: one that says too much is refused before there is memory for it.
+static void a_row_that_says_it_is_too_long_is_refused(void **state)
+{
+    Fixture *f = *state;
+    static const char says[] = {
+        2, 0x28, (char)0xb5, 0x2f, (char)0xfd, (char)0xa0, // 4 bytes of length
+        0, 0,    0,          0x11, 1,          0,          0};
+    Frame *back = NULL;
+    size_t count = 0;
+    Error err = {0};
+    assert_false(frames_unpack(str_of(says, sizeof says), f->arena, &back, &count, &err));
+    assert_int_equal(err.kind, ERROR_PERMANENT);
+    assert_non_null(strstr(err.text, "decompress"));
 }
 
 int main(void)
@@ -386,6 +444,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_request_for_now_goes_to_its_lane, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             personal_data_is_sealed_and_can_be_opened_with_the_key, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_row_that_says_it_is_too_long_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            long_variables_are_packed_where_readers_know_that, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             the_status_of_a_request_for_now_is_queued, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
