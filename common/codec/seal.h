@@ -58,7 +58,7 @@ uint32_t data_key_generation(const DataKey *key);
 Stentor__V1__Sealed *seal(
     DataKey *key, Str tenant, Str notification_id, const char *field, Str plain, Arena *arena);
 // The same of a text, which is compressed first where that makes it smaller: its length says then
-// how well it compresses. Not for a text in which a stranger's words stand beside a secret.
+// how well it compresses (proto/DECISIONS.md: who could guess by it).
 Stentor__V1__Sealed *seal_packed(
     DataKey *key, Str tenant, Str notification_id, const char *field, Str plain, Arena *arena);
 // Of both. ERROR_PERMANENT when it was altered, moved, or sealed under another key.
