@@ -65,7 +65,7 @@ class Chaos:
         kill = self._kill_at(held, peer)
         if kill is None:
             return None
-        held, at = kill
+        held, at = bytearray(kill[0]), kill[1]  # bytes would be copied whole for every piece
         need = None
         while need is None or len(held) < need:
             head = held.find(b"\r\n\r\n")
