@@ -354,7 +354,7 @@ uint32_t data_key_generation(const DataKey *key)
     return key->generation;
 }
 
-// "<tenant>|<notification id>|<field>", and of what is packed "|zstd" behind it: a reader that does
+// "<tenant>|<notification id>|<field>", and of a packed text "|zstd" behind it: a reader that does
 // not know of packing refuses it, and `packed` itself cannot be altered.
 static Str bind_field(Arena *arena, Str tenant, Str notification_id, const char *field, bool packed)
 {

@@ -346,9 +346,7 @@ static void send_next(Tracer *t)
 
 static void on_tick(uv_timer_t *timer)
 {
-    if (uv_timer_get_repeat(timer) == TICK_MS) {
-        ticks_keep(timer);
-    }
+    ticks_keep(timer);
     send_next(timer->data);
 }
 

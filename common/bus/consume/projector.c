@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A projector's states: no lock (STANDBY) -> lock: read positions (LOADING) -> readers from there
 // (FOLDING) -> one flush at a time (FLUSHING; what arrives waits in the readers, or is the next
-// flush's) -> FOLDING. Whatever goes wrong drops what is folded and begins again at LOADING; only
+// flush's) -> FOLDING. Whatever goes wrong drops the fold and begins again at LOADING; only
 // an installation's fault (FAILED) needs an operator.
 //
 // Killed before the commit: nothing happened, the same events are folded again. Killed after it:

@@ -56,7 +56,7 @@ typedef struct ProjectorHandlers {
     // committed, so after a failure either may be there, and is written once more: only for tables
     // that have no reader until all is in them. false, or NULL: `write` adds all.
     bool (*write_beside)(void *ctx, DbTxn *txn);
-    // A flush begins: what is folded from now on is the next one's, and `write` adds what was
+    // A flush begins: events folded from now on are the next one's, and `write` adds what was
     // folded until now, whenever it is called. So the fold goes on while the flush is under way,
     // until the next one is full too: memory is that of two. NULL: nothing is folded meanwhile.
     void (*begin)(void *ctx);

@@ -79,7 +79,7 @@ typedef struct AcceptOptions {
     FairShare *share; // of the lanes
     IngestMetrics *metrics;
     Tracer *tracer; // NULL: no traces
-    bool packed;    // variables are compressed before they are sealed
+    bool packed;    // variables are compressed before they are sealed, and accept rows
     void (*on_broken)(
         void *ctx, const Error *err); // only an operator can fix it (a table or a right is missing)
     void *ctx;
